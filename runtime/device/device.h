@@ -1,0 +1,163 @@
+// The plugins' C table made pleasant: loading, memory, tensors, typed ops. The only includer of
+// ashlar_plugin.h in runtime/. A Device, its buffers and weights belong to one thread, the
+// engine's. A failed op is a device fault: it returns the plugin's own line and the caller stops
+// serving.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ashlar_plugin.h"
+#include "base/dtype.h"
+#include "base/result.h"
+#include "device/row.h"
+
+namespace ashlar {
+
+// A row-major view in device memory; strides in bytes. Borrowed.
+struct Tensor {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+
+  static Tensor Of(void* data, DType dtype, std::vector<int64_t> shape) {
+    return {data, dtype, std::move(shape)};
+  }
+  // First `rows` rows of the outermost dimension.
+  Tensor Rows(int64_t rows) const;
+  int64_t bytes() const;
+};
+
+// A loaded plugin. Stays loaded for the life of the process; const after loading.
+class Plugin {
+ public:
+  // Checks the ABI number, the table size and every required pointer before calling anything.
+  static Result<const Plugin*> Load(const std::string& path);
+
+  std::string name() const { return table_->name; }  // "cpu"
+  std::string memory() const {
+    return table_->memory;
+  }  // plugins with the same word share pointers
+  const std::string& path() const { return path_; }
+  const std::vector<AttentionRow>& rows() const { return rows_; }
+  // Index of the row in the plugin's own table, or -1.
+  int RowIndex(std::string_view row_name) const;
+  ashlar_probe Probe() const;
+  const ashlar_plugin& table() const { return *table_; }
+
+ private:
+  Plugin() = default;
+  std::string path_;
+  const ashlar_plugin* table_ = nullptr;
+  std::vector<AttentionRow> rows_;
+};
+
+struct PluginScan {
+  std::vector<const Plugin*> plugins;  // sorted by name
+  Problems refused;  // files that look like plugins and are not usable, each with the reason
+};
+// Loads every libashlar_*.so in `directory`. Never searches the working directory.
+PluginScan LoadPlugins(const std::string& directory);
+// Where plugins stand beside the running executable: ../lib/ashlar.
+std::string DefaultPluginDirectory();
+
+class Device;
+
+// Owned device memory, zeroed at creation.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  friend class Device;
+  const Device* device_ = nullptr;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A matrix, or a stack of them, as the plugin keeps it.
+class Weight {
+ public:
+  Weight() = default;
+  Weight(Weight&& other) noexcept;
+  Weight& operator=(Weight&& other) noexcept;
+  ~Weight();
+  bool empty() const { return weight_ == nullptr; }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
+
+ private:
+  friend class Device;
+  const Device* device_ = nullptr;
+  ashlar_weight* weight_ = nullptr;
+  int64_t rows_ = 0, cols_ = 0;
+};
+
+struct WeightPart {
+  DType dtype;
+  int64_t rows;
+  std::span<const std::byte> bytes;  // host memory; outlives the weight when WeightBytes() is 0
+};
+
+struct DeviceOptions {
+  int index = 0;
+  int threads = 0;  // host plugins: 0 is all that the process may use
+  bool invariant = false;
+};
+
+class Device {
+ public:
+  static Result<std::unique_ptr<Device>> Open(const Plugin& plugin, const DeviceOptions& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Plugin& plugin() const { return plugin_; }
+
+  Result<Buffer> Alloc(int64_t bytes) const;
+  Status CopyIn(void* to, std::span<const std::byte> from) const;
+  Status CopyOut(std::span<std::byte> to, const void* from) const;
+  Status Sync() const;
+
+  // Bytes that the plugin would own for such a weight; 0 when it reads the source in place.
+  int64_t WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
+  Result<Weight> CreateWeight(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
+
+  Status Embed(const Tensor& out, const Weight& weight, const int32_t* ids, float scale) const;
+  Status Gather(const Tensor& out, const Tensor& x, const int32_t* rows) const;
+  Status RmsNorm(const Tensor& out, const Tensor& x, const Tensor& weight, float eps) const;
+  Status AddRmsNorm(const Tensor& out, const Tensor& sum, const Tensor& x, const Tensor& weight,
+                    float eps) const;
+  Status Matmul(const Tensor& out, const Tensor& x, const Weight& weight,
+                const Tensor& bias = {}) const;
+  Status QkvPrepare(const ashlar_qkv_prepare& args) const;
+  Status Attention(int row, const ashlar_attention& args) const;
+  Status GatedActivation(const Tensor& out, const Tensor& gate_up,
+                         ashlar_activation activation) const;
+  Status Add(const Tensor& sum, const Tensor& x) const;
+  Status CopyBlocks(void* base, std::span<const int64_t> from_to_pairs, int64_t bytes) const;
+  int64_t RowLaunches(int row) const;
+
+ private:
+  friend class Buffer;
+  friend class Weight;
+  explicit Device(const Plugin& plugin) : plugin_(plugin) {}
+  Status Checked(int code, std::string_view op) const;
+
+  const Plugin& plugin_;
+  ashlar_device* device_ = nullptr;
+  ashlar_stream* stream_ = nullptr;
+};
+
+// The C view of a tensor, for the two argument structs that ops take whole.
+ashlar_tensor ToC(const Tensor& tensor);
+
+}  // namespace ashlar

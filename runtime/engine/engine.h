@@ -1,0 +1,74 @@
+// Requests to steps to ids. One thread owns the device, the arena, the pools and every sequence;
+// other threads only submit, cancel and read the last published Stats.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "engine/request.h"
+#include "kv/arena.h"
+#include "model/forward.h"
+#include "plan/plan.h"
+
+namespace ashlar {
+
+// A value copied out after each step; counters only grow.
+struct EngineStats {
+  int64_t running = 0, waiting = 0;
+  int64_t waiting_tokens = 0;
+  struct Group {
+    int64_t blocks = 0, free = 0, cached = 0;
+    int64_t evictions = 0, hit_tokens = 0, query_tokens = 0;
+  };
+  std::vector<Group> groups;  // by KV group index
+  int64_t prompt_tokens = 0, cached_prompt_tokens = 0, generated_tokens = 0;
+  int64_t preemptions = 0, steps = 0;
+  std::array<int64_t, 4> finished{};  // by FinishReason
+  int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
+  double last_step_unix_seconds = 0;
+  std::string fault;  // set once the device failed; nothing runs after it
+};
+
+enum class SubmitRefusal { kQueueFull, kStopping, kFault };
+
+class Engine {
+ public:
+  struct Options {
+    int max_sequences = 64;
+    int batch_tokens = 2048;
+    int64_t queued_tokens = 200'000;
+    int queued_requests = 1024;
+    bool prefix_cache = true;
+    uint64_t seed = 0;  // of prefix hashes and of requests without a seed
+  };
+
+  // Takes over everything it needs; the plan, config and device outlive it. The thread starts at
+  // once.
+  static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
+                                               ModelWeights weights, const Options& options);
+  // Ends every request as cancelled, then joins.
+  ~Engine();
+
+  // Any thread. The request's events go to `events` until one has `finish`. The returned id is
+  // never reused.
+  std::variant<uint64_t, SubmitRefusal> Submit(Request request, std::shared_ptr<EventQueue> events);
+  // Any thread, any id, any number of times. A running request ends with kCancelled within two
+  // steps.
+  void Cancel(uint64_t id);
+  // Any thread. Refuses new requests with kStopping from now on; running ones go on.
+  void StopAccepting();
+  // Any thread.
+  EngineStats stats() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ashlar

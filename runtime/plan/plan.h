@@ -1,0 +1,150 @@
+// Everything that was decided for one start, and why. Made once by MakePlan, a pure function; never
+// changed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "device/row.h"
+#include "model/config.h"
+#include "probe/platform.h"
+#include "spec/spec.h"
+
+namespace ashlar {
+
+// Why a candidate was refused; the enum is the metric label, the text is for people.
+enum class RefusalReason {
+  kHeadSize,
+  kDType,
+  kKvDType,
+  kBlockSize,
+  kMla,
+  kNonMla,
+  kSinks,
+  kCapability,
+  kKind,
+  kWindow,
+  kNonCausal,
+  kBatchInvariance,
+  kKvConnector,
+  kLayout,
+  kOtherDevice,
+  kNotBuilt,
+  kForbidden,
+  kPlanned,
+  kPluginMissing,
+};
+std::string_view Label(RefusalReason reason);  // "head_size"
+std::string_view Text(RefusalReason reason);   // "head_size not supported"
+
+struct Refusal {
+  RefusalReason reason;
+  std::string detail;          // "block 24: CPU_PAGED needs a multiple of 16"
+  std::string counterfactual;  // the smallest change that would admit it, or ""
+};
+
+struct Candidate {
+  std::string row;
+  std::string platform;
+  int rank = 0;                   // 0 is tried first
+  std::vector<Refusal> refusals;  // empty: valid
+};
+
+// Layers of one KV group that one row carries out with one geometry.
+struct AttentionGroup {
+  int index = 0;                      // within the KV group
+  std::vector<int> layers;            // model layer indices
+  LayerSpec layer;                    // the geometry they share
+  std::string row;                    // the kernel that runs
+  std::string requested;              // what the spec asked for, or "auto"
+  std::string reason;                 // "rank 0 of 2 valid", "forced by backends.default"
+  std::vector<Candidate> candidates;  // every row considered, by rank
+};
+
+// One step of the way to the block size that is used: each change says why.
+struct BlockStep {
+  std::string stage;  // requested | default | preferred | common | kernel
+  int tokens = 0;
+  std::string reason;
+};
+
+// Byte strides of the logical [layer, block, head slot, token, content] order.
+using KvStrides = std::array<int64_t, 5>;
+
+// Layers that share one block table.
+struct KvGroup {
+  int index = 0;
+  std::string
+      name;  // stable: "full_attention", "sliding_window"; a number follows when several are alike
+  KvKind kind = KvKind::kFull;
+  int window = 0;
+  std::vector<int> layers;  // model layer indices, in slot order
+  std::vector<AttentionGroup> attention;
+  DType dtype = DType::kBF16;  // of K and V
+  int block_tokens = 0;        // manager block
+  int kernel_block_tokens = 0;
+  std::vector<BlockStep> block_steps;
+  // Geometry of one layer's page of one manager block: [H, N, C], C in bytes.
+  int64_t head_slots = 0, states = 0, content_bytes = 0;
+  int64_t page_bytes = 0;  // H * N * C
+  KvStrides strides{};
+  int64_t offset = 0;  // of layer slot 0, block 0 in the arena
+  int64_t blocks = 0;  // manager blocks in the pool of this group; block 0 is the null block
+  int64_t bytes() const { return page_bytes * static_cast<int64_t>(layers.size()) * blocks; }
+};
+
+struct MemoryBudget {
+  int64_t free_bytes = 0;  // of the device when probed
+  int64_t weight_bytes = 0;
+  int64_t workspace_bytes = 0;
+  int64_t kv_limit_bytes = 0;  // what the spec allows
+  int64_t kv_bytes = 0;        // what the blocks take
+};
+
+struct Plan {
+  std::string model_name;
+  ModelConfig model;
+  std::string platform;       // cpu | reference | cuda | hip
+  std::string platform_name;  // machine or profile
+  int device = 0;             // index into Platform::devices
+  std::string product;
+  int threads = 0;
+  bool invariant = false;
+  std::vector<KvGroup> groups;
+  KvLayout layout = KvLayout::kLBHNC;
+  std::string layout_reason;
+  int hash_block_tokens = 0;       // unit of prefix reuse
+  int scheduler_block_tokens = 0;  // least common multiple of the group blocks
+  MemoryBudget memory;
+  int64_t context_length = 0;  // tokens, after cutting to what fits
+  std::string context_reason;
+  int max_sequences = 0, batch_tokens = 0;
+  std::vector<std::string>
+      notes;  // said once in the log and shown in every form: what was cut, padded, left out
+  std::string spec_digest;
+  std::string hash;  // over what peers must agree on; never counts or free bytes
+};
+
+// Facts of the checkpoint that planning needs beyond its geometry.
+struct WeightFacts {
+  int64_t bytes = 0;  // of all tensors
+};
+
+// All refusals of every group are in the problems when there is no plan.
+Result<Plan> MakePlan(const Spec& spec, const Platform& platform, const ModelConfig& model,
+                      const WeightFacts& weights);
+
+// For a person: groups, chosen rows, every refused candidate with its reason, block sizes step by
+// step, memory.
+std::string ToText(const Plan& plan);
+Json ToJson(const Plan& plan);
+std::string ToYaml(const Plan& plan);
+
+// One line per attention group, then the layout line; always logged.
+std::vector<std::string> SelectionLines(const Plan& plan);
+
+}  // namespace ashlar

@@ -1,0 +1,22 @@
+// Carries the checkpoint into device memory as the plan says.
+#pragma once
+
+#include <functional>
+
+#include "checkpoint/checkpoint.h"
+#include "model/forward.h"
+#include "plan/plan.h"
+
+namespace ashlar {
+
+// Called now and then from the loading thread: bytes done of bytes in all.
+using LoadProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Every tensor that the architecture needs must be there with the right shape, and every tensor in
+// the file must be needed (or on the architecture's list of ignored names); else all mistakes are
+// reported, naming tensor and byte range. Matrices that the plugin reads in place stay views of the
+// mapped files: the checkpoint must outlive the result.
+Result<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config,
+                                 const Device& device, const LoadProgress& progress);
+
+}  // namespace ashlar
