@@ -62,6 +62,7 @@ struct WeightNames {
   std::string q, k, v, o, gate, up,
       down;  // matrices; a bias is the same name with .bias for .weight
   std::string attention_norm, mlp_norm, post_attention_norm, post_mlp_norm, q_norm, k_norm;
+  std::vector<std::string> ignored;  // endings of tensor names that hold nothing we need
 };
 // For a checkpoint of this format and architecture.
 WeightNames NamesFor(const ModelConfig& config, Checkpoint::Format format);
