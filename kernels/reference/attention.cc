@@ -1,0 +1,148 @@
+// Causal attention over the paged cache, one (token, head) at a time: scores of all visible keys,
+// softmax, sum of values, in double throughout. Bound by flops.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ashlar_rows.h"
+#include "device.h"
+#include "kv.h"
+#include "ops.h"
+#include "shapes.h"
+
+namespace ashlar::reference {
+namespace {
+
+// The keys that one query token sees: [first, last] of one sequence.
+struct Visible {
+  int64_t first, last;
+};
+
+Visible VisibleKeys(const ashlar_attention& a, int32_t sequence, int64_t token) {
+  const int64_t position = a.context[sequence] - (a.query_start[sequence + 1] - token);
+  const int64_t first = a.window > 0 ? std::max<int64_t>(0, position - a.window + 1) : 0;
+  return {first, position};
+}
+
+std::string CheckTensors(const ashlar_attention& a) {
+  std::string problem = CheckKv(a.kv);
+  if (problem.empty()) problem = CheckHeads("q", a.q, -1, -1, a.kv.head_dim);
+  if (problem.empty()) {
+    problem = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim_v);
+  }
+  if (problem.empty() && (a.q.shape[1] < 1 || a.q.shape[1] % a.kv.kv_heads != 0)) {
+    problem = "attention: " + std::to_string(a.q.shape[1]) + " query heads over " +
+              std::to_string(a.kv.kv_heads) + " KV heads";
+  }
+  if (problem.empty() && (a.sequences < 0 || a.window < 0)) {
+    problem = "attention: negative sequences or window";
+  }
+  return problem;
+}
+
+// Only entries that a visible key needs are looked at.
+std::string CheckBlocks(const ashlar_attention& a, int32_t s) {
+  const int64_t first = VisibleKeys(a, s, a.query_start[s]).first / a.kv.block_tokens;
+  const int64_t last = (a.context[s] - 1) / a.kv.block_tokens;
+  if (last >= a.table_stride) return "attention: the block table is shorter than the context";
+  for (int64_t i = first; i <= last; ++i) {
+    const int32_t block = a.block_table[s * a.table_stride + i];
+    if (block < 0 || block >= a.kv.blocks) {
+      return "attention: block " + std::to_string(block) + " of " + std::to_string(a.kv.blocks) +
+             " at entry " + std::to_string(i) + " of sequence " + std::to_string(s);
+    }
+  }
+  return "";
+}
+
+std::string CheckSequences(const ashlar_attention& a) {
+  if (a.query_start[0] != 0) return "attention: query_start does not begin with 0";
+  for (int32_t s = 0; s < a.sequences; ++s) {
+    const int64_t queries = int64_t{a.query_start[s + 1]} - a.query_start[s];
+    const std::string at = "attention: sequence " + std::to_string(s) + " has ";
+    if (queries < 0) return at + "a negative number of queries";
+    if (queries > a.context[s]) return at + "more queries than context";
+    if (queries > a.max_query) return at + "more queries than max_query";
+    if (a.context[s] > a.max_context) return at + "more context than max_context";
+    if (queries == 0) continue;
+    const std::string problem = CheckBlocks(a, s);
+    if (!problem.empty()) return problem;
+  }
+  if (a.query_start[a.sequences] > a.q.shape[0]) return "attention: more queries than rows of q";
+  return "";
+}
+
+// K values, then V values of one entry of the cache.
+const void* Entry(const ashlar_attention& a, int32_t sequence, int64_t head, int64_t key) {
+  const int32_t block = a.block_table[sequence * a.table_stride + key / a.kv.block_tokens];
+  return KvEntry(a.kv, block, head, key % a.kv.block_tokens);
+}
+
+// Room that one thread reuses.
+struct Scratch {
+  std::vector<float> key;
+  std::vector<double> weights;  // [visible keys]
+  std::vector<double> sum;      // [head_dim_v]
+};
+
+void ReadFloats(ashlar_dtype dtype, const void* entry, int64_t first, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = LoadFloat(dtype, entry, first + i);
+}
+
+void AttendHead(const ashlar_attention& a, int32_t sequence, int64_t token, int64_t head,
+                Scratch& scratch) {
+  const int64_t dim = a.kv.head_dim, dim_v = a.kv.head_dim_v;
+  const int64_t kv_head = head / (a.q.shape[1] / a.kv.kv_heads);
+  const Visible visible = VisibleKeys(a, sequence, token);
+  const float* query = Row(a.q, token) + head * dim;
+  const auto count = static_cast<size_t>(visible.last - visible.first + 1);
+  scratch.key.resize(static_cast<size_t>(std::max(dim, dim_v)));
+  scratch.weights.resize(count);
+  scratch.sum.assign(static_cast<size_t>(dim_v), 0.0);
+
+  double top = -INFINITY;
+  for (size_t i = 0; i < count; ++i) {
+    const void* entry = Entry(a, sequence, kv_head, visible.first + static_cast<int64_t>(i));
+    ReadFloats(a.kv.dtype, entry, 0, dim, scratch.key.data());
+    scratch.weights[i] = Dot(query, scratch.key.data(), dim) * static_cast<double>(a.scale);
+    top = std::max(top, scratch.weights[i]);
+  }
+  double total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double weight = std::exp(scratch.weights[i] - top);
+    total += weight;
+    const void* entry = Entry(a, sequence, kv_head, visible.first + static_cast<int64_t>(i));
+    ReadFloats(a.kv.dtype, entry, dim, dim_v, scratch.key.data());
+    for (size_t d = 0; d < scratch.sum.size(); ++d) {
+      scratch.sum[d] += weight * static_cast<double>(scratch.key[d]);
+    }
+  }
+  float* out = Row(a.out, token) + head * dim_v;
+  for (size_t d = 0; d < scratch.sum.size(); ++d) {
+    out[d] = static_cast<float>(scratch.sum[d] / total);
+  }
+}
+
+}  // namespace
+
+int Attention(ashlar_device* device, ashlar_stream*, int32_t row, const ashlar_attention* args) {
+  if (row < 0 || row >= ashlar_reference_row_count) return Failed("attention: no such row");
+  std::string problem = CheckTensors(*args);
+  if (problem.empty()) problem = CheckSequences(*args);
+  if (!problem.empty()) return Failed(problem);
+
+  const int64_t heads = args->q.shape[1];
+  const int32_t* starts = args->query_start;
+  device->pool.Split(starts[args->sequences] * heads, [&](int64_t begin, int64_t end) {
+    Scratch scratch;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t token = i / heads;
+      const auto after = std::upper_bound(starts, starts + args->sequences + 1, token);
+      AttendHead(*args, static_cast<int32_t>(after - starts) - 1, token, i % heads, scratch);
+    }
+  });
+  ++device->launches[static_cast<size_t>(row)];
+  return ASHLAR_OK;
+}
+
+}  // namespace ashlar::reference

@@ -1,0 +1,33 @@
+// What an opened reference device is, and how its functions report failure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ashlar_plugin.h"
+#include "pool.h"
+
+struct ashlar_device {
+  ashlar::reference::Pool pool;
+  std::vector<int64_t> launches;  // per row
+
+  explicit ashlar_device(int threads);
+};
+
+namespace ashlar::reference {
+
+// Records one line for last_error() on this thread and returns ASHLAR_FAILED.
+int Failed(const std::string& line);
+const char* LastError();
+
+int Probe(ashlar_probe* out);
+int Open(const ashlar_open* args, ashlar_device** out);
+void Close(ashlar_device* device);
+int Alloc(ashlar_device* device, int64_t bytes, void** out);
+void Release(ashlar_device* device, void* memory);
+int Copy(ashlar_device* device, ashlar_stream* stream, void* to, const void* from, int64_t bytes);
+int64_t RowLaunches(const ashlar_device* device, int32_t row);
+
+}  // namespace ashlar::reference
