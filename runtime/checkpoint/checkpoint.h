@@ -55,5 +55,6 @@ struct Checkpoint {
 Result<Checkpoint> OpenCheckpoint(const std::string& path);
 // "demo": linked into the binary.
 Result<Checkpoint> OpenBuiltinCheckpoint(const std::string& name);
+std::vector<std::string> BuiltinCheckpointNames();
 
 }  // namespace ashlar
