@@ -19,9 +19,12 @@ struct HttpLimits {
   int64_t request_line_bytes = 4096, header_bytes = 8192, head_bytes = 32768;
   int headers = 64;
   int64_t body_bytes = 8 << 20;
+  // Each is absolute, counted from the first moment of its phase: a byte now and then buys no time.
   int head_seconds = 10, body_seconds = 30, idle_seconds = 75, stuck_reader_seconds = 60;
-  int connections = 256;         // served at once; more get 503 with Retry-After
-  int reserved_connections = 8;  // of these, kept for routes marked `always` (health, metrics)
+  int64_t body_bytes_per_second = 1024;  // slower on average, after five seconds, is timed out
+  int connections = 256;                 // served at once; more get 503 with Retry-After
+  int reserved_connections = 8;          // beside these, for routes marked `always`
+  int reserved_head_seconds = 2;         // head time while only reserved connections are left
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
@@ -44,14 +47,16 @@ class HttpResponder {
   // False once the client has left or reads too slowly; nothing is sent after that.
   virtual bool Write(std::string_view chunk) = 0;
   virtual void End() = 0;
-  // Whether the peer closed its side; cheap, asks the socket.
+  // Whether the peer closed its side, if only for sending; cheap, asks the socket.
   virtual bool ClientGone() = 0;
 };
 
 using HttpHandler = std::function<void(const HttpRequest&, HttpResponder&)>;
 
 struct HttpRoute {
-  std::string method, path;  // exact; HEAD is answered by the GET row without a body
+  std::string method;
+  std::string path;  // exact, or "/a/*" for any one last part; HEAD is answered by the GET row
+                     // without a body
   HttpHandler handler;
   bool always = false;  // served from the reserved connections too
 };
@@ -68,10 +73,10 @@ class HttpServer {
     int port = 8000;  // 0: any free one
     HttpLimits limits;
     // Called for a path or method without a row, and for refusals before routing (status, one-line
-    // reason): writes the body.
+    // reason): writes the body, which is sent as application/json.
     std::function<std::string(int status, std::string_view reason)> error_body;
-    // Called first on every request; a status other than 0 is sent with error_body instead of the
-    // handler's answer.
+    // Called first on every request, before its body is read; a status other than 0 is sent with
+    // error_body instead of the handler's answer.
     std::function<int(const HttpRequest&)> authorize;
   };
 
@@ -84,7 +89,7 @@ class HttpServer {
   const HttpCounters& counters() const;
   // From now on every answer says Connection: close; accepting goes on.
   void AnnounceClose();
-  // Closes the listening socket; connections already open are served to their end.
+  // Closes the listening socket and idle connections; requests being served go on to their end.
   void StopAccepting();
 
  private:
