@@ -1,0 +1,48 @@
+//! C entries of the chat templates. `ashlar_text.h` states what each promises.
+
+use super::{Limits, Template};
+use crate::boundary::{guard, Buffer, Bytes, Fault};
+use std::sync::Arc;
+
+#[no_mangle]
+pub unsafe extern "C" fn tmpl_compile(
+    source: Bytes,
+    bos: Bytes,
+    eos: Bytes,
+    out: *mut *const Template,
+    error: *mut *mut Fault,
+) -> i32 {
+    guard(error, || {
+        let template = Template::compile(
+            source.text("chat template")?,
+            bos.text("bos token")?,
+            eos.text("eos token")?,
+        )?;
+        *out = Arc::into_raw(Arc::new(template));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn tmpl_free(template: *const Template) {
+    if !template.is_null() {
+        drop(Arc::from_raw(template));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn tmpl_render(
+    template: *const Template,
+    document: Bytes,
+    max_output_bytes: usize,
+    now_seconds: i64,
+    out: *mut Buffer,
+    error: *mut *mut Fault,
+) -> i32 {
+    guard(error, || {
+        let limits = Limits { max_output_bytes, now_seconds };
+        let text = (*template).render(document.text("template variables")?, &limits)?;
+        *out = Buffer::of(text.into_bytes());
+        Ok(())
+    })
+}
