@@ -185,7 +185,8 @@ typedef enum ashlar_rope_style {
 
 /* From the fused projection to attention's inputs: optional RMS norm of each q and k head, rotary
  * embedding of q and k, q copied to q_out, k and v written to the cache at slots[t] (block *
- * block_tokens + offset; negative: not written). */
+ * block_tokens + offset; negative: not written). The angle of pair i is the float32 product
+ * positions[t] * inv_freq[i]. */
 typedef struct ashlar_qkv_prepare {
   ashlar_tensor qkv;   /* [tokens, (q_heads + 2*kv_heads) * head_dim] q heads, k heads, v heads */
   ashlar_tensor q_out; /* [tokens, q_heads, head_dim] */

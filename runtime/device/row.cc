@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "ashlar_rows.h"
@@ -99,6 +100,16 @@ bool UsableRules(const std::vector<BlockRule>& rules) {
   return true;
 }
 
+// The number stored in an enum of the C table, which another version may have filled with a value
+// that this build's enum does not have.
+template <class Enum>
+uint32_t Number(const Enum& stored) {
+  static_assert(sizeof(Enum) == sizeof(uint32_t));
+  uint32_t number;
+  std::memcpy(&number, &stored, sizeof number);
+  return number;
+}
+
 template <size_t N>
 std::optional<int> IndexOf(const std::array<std::string_view, N>& names, std::string_view name) {
   for (size_t i = 0; i < N; ++i) {
@@ -166,7 +177,7 @@ Result<AttentionRow> ReadRow(const ashlar_row& row, const std::string& place) {
     return refuse(fmt::format("features {:#x}", row.features),
                   fmt::format("bits of {:#x}", kKnownFeatures));
   }
-  if (row.verification > ASHLAR_PLANNED || row.capability_unit > ASHLAR_CAP_CPU) {
+  if (Number(row.verification) > ASHLAR_PLANNED || Number(row.capability_unit) > ASHLAR_CAP_CPU) {
     return refuse("an unknown verification level or capability unit", "");
   }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <limits>
+#include <utility>
 
 #include "base/nearest.h"
 #include "device/row.h"
@@ -79,9 +80,12 @@ class Reader {
   template <std::integral T>
   bool Number(std::string_view key, const Json& value, T& out) {
     const int64_t top = std::numeric_limits<T>::max();
-    const bool fits = value.is_number_integer() &&
-                      (value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(top)
-                                                  : value.get<int64_t>() >= 0);
+    const auto within = [&](auto number) {
+      return std::cmp_greater_equal(number, 0) && std::cmp_less_equal(number, top);
+    };
+    const bool fits = value.is_number_unsigned()  ? within(value.get<uint64_t>())
+                      : value.is_number_integer() ? within(value.get<int64_t>())
+                                                  : false;
     if (!fits) {
       Refuse(key, DumpJson(value), fmt::format("a whole number from 0 to {}", top));
       return false;
