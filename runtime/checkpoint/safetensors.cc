@@ -289,6 +289,14 @@ class IndexEvents final : public JsonEvents {
   std::string section_, key_;
 };
 
+// JSON text holds no zero byte; nlohmann takes one for the end of the text.
+std::optional<Problem> ZeroByte(std::string_view text, const std::string& place, size_t offset) {
+  size_t zero = text.find('\0');
+  if (zero == std::string_view::npos) return std::nullopt;
+  return Problem{fmt::format("{} byte {}", place, offset + zero), "a zero byte", "JSON in UTF-8",
+                 std::string(kDamaged)};
+}
+
 Problem RefusedDType(const std::string& path, const Header& header) {
   std::string more =
       header.refused == 1 ? "" : fmt::format(" (and {} more tensors)", header.refused - 1);
@@ -326,6 +334,7 @@ Result<std::vector<TensorInfo>> ReadSafetensors(const MappedFile& file, int inde
                    text.empty() ? "an empty header" : "\"" + Shown(text.substr(0, 1)) + "\"",
                    "a JSON object, beginning with {", std::string(kDamaged)};
   }
+  if (auto problem = ZeroByte(text, file.path() + " header", sizeof length)) return *problem;
   if (!Json::sax_parse(text, &events)) return events.problem();
   Header& header = events.header;
   if (header.refused > 0) return RefusedDType(file.path(), header);
@@ -347,6 +356,7 @@ Result<std::vector<TensorInfo>> ReadSafetensors(const MappedFile& file, int inde
 
 Result<std::map<std::string, std::string>> ReadSafetensorsIndex(std::string_view text,
                                                                 const std::string& path) {
+  if (auto problem = ZeroByte(text, path, 0)) return *problem;
   IndexEvents events(path);
   if (!Json::sax_parse(text, &events)) return events.problem();
   if (!events.has_map() || events.files.empty()) {
