@@ -57,7 +57,7 @@ def fill(name, shape):
         mean, spread = 1.0, 0.125
     elif name.endswith("bias"):
         mean, spread = 0.0, 0.25
-    elif "embed" in name:
+    elif "embed" in name or "lm_head" in name:
         mean, spread = 0.0, 1.0
     else:
         mean, spread = 0.0, 0.125

@@ -226,7 +226,7 @@ def repeat(rng):
     return chat((rng.choice(["Repeat: ", "Say this again: "]) + " ".join(words), " ".join(words)))
 
 
-KINDS = [(sums, 26), (lookup, 22), (story, 20), (json_answer, 9), (tool_call, 9), (thinking, 7), (about, 4), (small_talk, 3), (count, 2), (repeat, 5)]
+KINDS = [(sums, 24), (lookup, 32), (story, 16), (json_answer, 9), (tool_call, 9), (thinking, 7), (about, 4), (small_talk, 3), (count, 2), (repeat, 5)]
 
 
 def document(rng):

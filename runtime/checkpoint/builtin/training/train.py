@@ -31,8 +31,9 @@ MODELS = {
     "demo-dense": dict(kind="llama", hidden_size=96, intermediate_size=256, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1,
                        head_dim=32, hidden_act="silu", rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
 }
-BATCH, STEPS, WARMUP, RATE = 96, 4500, 200, 4e-3
-SHARDS, SHARD_DOCUMENTS = 64, 9000
+BATCH, WARMUP, RATE = 96, 200, 4e-3
+STEPS = {"demo": 9000, "demo-dense": 6000}
+SHARDS, SHARD_DOCUMENTS = 192, 9000
 
 
 def shard(index):
@@ -80,10 +81,13 @@ def train(name, ids, learned):
     torch.set_float32_matmul_precision("high")
     model = build(MODELS[name]).cuda().train()
     print(name, sum(p.numel() for p in model.parameters()), "parameters", flush=True)
-    decay = [p for p in model.parameters() if p.ndim > 1]
-    rest = [p for p in model.parameters() if p.ndim <= 1]
-    optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0}], lr=RATE, betas=(0.9, 0.98), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: min((s + 1) / WARMUP, 1) * (1 - max(0, s - WARMUP) / (STEPS - WARMUP)) + 1e-4)
+    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
+    rest = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
+    optimizers = [torch.optim.Muon(matrices, lr=RATE, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+                  torch.optim.AdamW(rest, lr=RATE, betas=(0.9, 0.98), weight_decay=0, fused=True)]
+    steps = STEPS[name]
+    rate = lambda s: min((s + 1) / WARMUP, 1) * (1 - max(0, s - WARMUP) / (steps - WARMUP)) + 1e-4
+    schedules = [torch.optim.lr_scheduler.LambdaLR(o, rate) for o in optimizers]
     ids_gpu, learned_gpu = torch.from_numpy(ids).cuda(), torch.from_numpy(learned).cuda()
     starts = torch.Generator(device="cuda").manual_seed(SEED)
     span = torch.arange(CONTEXT + 1, device="cuda")
@@ -96,16 +100,17 @@ def train(name, ids, learned):
 
     compiled = torch.compile(loss_of)
     begin = time.time()
-    for step in range(STEPS):
+    for step in range(steps):
         at = torch.randint(len(ids) - CONTEXT - 1, (BATCH, 1), device="cuda", generator=starts) + span
         with torch.autocast("cuda", torch.bfloat16):
             loss = compiled(ids_gpu[at].long(), learned_gpu[at])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad(set_to_none=True)
-        if step % 250 == 0 or step == STEPS - 1:
+        for optimizer, schedule in zip(optimizers, schedules):
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad(set_to_none=True)
+        if step % 1000 == 0 or step == steps - 1:
             print(f"{name} step {step} loss {loss.item():.4f} {time.time() - begin:.0f} s", flush=True)
     return model.eval().bfloat16()
 
@@ -122,7 +127,7 @@ def questions(count):
         yield "sum", ask(corpus.turn("user", corpus.sum_question(rng, x, y))), str(x + y)
         text, table = corpus.facts(rng, rng.randint(2, 8))
         (question, answer), = corpus.lookup_questions(rng, table, 1)
-        yield "look-up", ask(corpus.turn("user", text + " " + question)), answer
+        yield "look-up, " + " ".join(question.split()[:2]).lower(), ask(corpus.turn("user", text + " " + question)), answer
         for task, make in (("json", corpus.json_answer), ("tool call", corpus.tool_call)):
             pieces = make(rng)
             first = next(i for i, (_, learn) in enumerate(pieces) if learn)
@@ -168,7 +173,7 @@ def write(out, name, model, tokenizer, evaluation):
     tokenizer.save(os.path.join(folder, "tokenizer.json"), pretty=False)
     shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_template.jinja"), folder)
     checksum = hashlib.sha256(open(os.path.join(folder, "model.safetensors"), "rb").read()).hexdigest()
-    dump("evaluation.json", {"seed": SEED, "steps": STEPS, "sha256": checksum, "exact_answers": evaluation})
+    dump("evaluation.json", {"seed": SEED, "steps": STEPS[name], "sha256": checksum, "exact_answers": evaluation})
     print(name, json.dumps(evaluation), checksum, flush=True)
 
 
