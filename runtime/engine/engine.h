@@ -10,8 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "engine/intake.h"
 #include "engine/request.h"
-#include "kv/arena.h"
+#include "kv/prefix_tree.h"
 #include "model/forward.h"
 #include "plan/plan.h"
 
@@ -34,8 +35,6 @@ struct EngineStats {
   std::string fault;  // set once the device failed; nothing runs after it
 };
 
-enum class SubmitRefusal { kQueueFull, kStopping, kFault };
-
 class Engine {
  public:
   struct Options {
@@ -44,13 +43,27 @@ class Engine {
     int64_t queued_tokens = 200'000;
     int queued_requests = 1024;
     bool prefix_cache = true;
-    uint64_t seed = 0;  // of prefix hashes and of requests without a seed
+    // Of prefix hashes and of requests without a seed; the caller takes it from the system's
+    // random source, or fixes it for a repeatable run.
+    uint64_t seed = 0;
   };
+
+  // Stand-ins for what Start makes itself.
+  struct Parts {
+    std::unique_ptr<Forward> forward;  // for at least batch_tokens tokens and LogitRows rows
+    PrefixHash prefix_hash = Sha256;
+  };
+
+  // Rows of logits that a step may ask for.
+  static int LogitRows(const Options& options) { return options.max_sequences; }
 
   // Takes over everything it needs; the plan, config and device outlive it. The thread starts at
   // once.
   static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
                                                ModelWeights weights, const Options& options);
+  static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
+                                               ModelWeights weights, const Options& options,
+                                               Parts parts);
   // Ends every request as cancelled, then joins.
   ~Engine();
 

@@ -1,4 +1,4 @@
-// The one allocation that holds every group's pages, and the views of it that kernels get.
+// The one allocation that holds every group's blocks, and the views of it that kernels get.
 #pragma once
 
 #include <memory>

@@ -1,0 +1,102 @@
+#include "engine/engine.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "engine/worker.h"
+
+namespace ashlar {
+
+struct Engine::Impl {
+  Impl(std::unique_ptr<Worker> engine_worker, const Options& options)
+      : worker(std::move(engine_worker)),
+        intake({options.queued_tokens, options.queued_requests}) {}
+
+  void Loop();
+  void Fault(const Problems& problems);
+  void Publish();
+
+  std::unique_ptr<Worker> worker;  // the thread's alone, once it runs
+  Intake intake;
+  bool faulted = false;
+  std::string fault;
+
+  mutable std::mutex stats_mutex;
+  EngineStats stats;
+
+  std::thread thread;
+};
+
+void Engine::Impl::Loop() {
+  Intake::Work work;
+  while (!work.stop) {
+    bool busy = !faulted && !worker->idle();
+    intake.Take(busy, worker->waiting(), worker->waiting_tokens(), work);
+    for (auto& sequence : work.arrived) worker->Accept(std::move(sequence));
+    for (uint64_t id : work.cancelled) worker->Cancel(id);
+    if (work.stop) {
+      worker->EndAll(FinishReason::kCancelled, "");
+    } else if (faulted) {
+      // A request that was on its way when the device failed.
+      worker->EndAll(FinishReason::kError, "the device failed");
+    } else if (auto step = worker->Step(); !step.ok()) {
+      Fault(step.problems());
+    }
+    Publish();
+    worker->Flush();
+  }
+}
+
+void Engine::Impl::Fault(const Problems& problems) {
+  fault = Text(problems);
+  faulted = true;
+  LogError("engine", "the device failed, no request will run: {}", fault);
+  intake.Refuse(SubmitRefusal::kFault);
+  worker->EndAll(FinishReason::kError, "the device failed");
+}
+
+void Engine::Impl::Publish() {
+  std::lock_guard lock(stats_mutex);
+  worker->FillStats(stats);
+  if (faulted) stats.fault = fault;
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& device,
+                                              ModelWeights weights, const Options& options) {
+  return Start(plan, device, std::move(weights), options, Parts{});
+}
+
+Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& device,
+                                              ModelWeights weights, const Options& options,
+                                              Parts parts) {
+  auto worker = Worker::Create(plan, device, std::move(weights), options, std::move(parts));
+  if (!worker.ok()) return worker.problems();
+  auto impl = std::make_unique<Impl>(std::move(*worker), options);
+  impl->Publish();
+  impl->thread = std::thread([loop = impl.get()] { loop->Loop(); });
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+Engine::~Engine() {
+  impl_->intake.Refuse(SubmitRefusal::kStopping);
+  impl_->intake.Stop();
+  impl_->thread.join();
+}
+
+std::variant<uint64_t, SubmitRefusal> Engine::Submit(Request request,
+                                                     std::shared_ptr<EventQueue> events) {
+  return impl_->intake.Submit(std::move(request), std::move(events));
+}
+
+void Engine::Cancel(uint64_t id) { impl_->intake.Cancel(id); }
+
+void Engine::StopAccepting() { impl_->intake.Refuse(SubmitRefusal::kStopping); }
+
+EngineStats Engine::stats() const {
+  std::lock_guard lock(impl_->stats_mutex);
+  return impl_->stats;
+}
+
+}  // namespace ashlar

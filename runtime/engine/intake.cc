@@ -1,0 +1,74 @@
+#include "engine/intake.h"
+
+#include <utility>
+
+namespace ashlar {
+
+std::variant<uint64_t, SubmitRefusal> Intake::Submit(Request request,
+                                                     std::shared_ptr<EventQueue> events) {
+  auto sequence = std::make_unique<Sequence>();
+  sequence->tokens = std::move(request.prompt);
+  sequence->prompt_tokens = static_cast<int>(sequence->tokens.size());
+  sequence->request = std::move(request);
+  sequence->events = std::move(events);
+  int64_t tokens = sequence->prompt_tokens;
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    if (refusing_) return refusal_;
+    int64_t queued = waiting_ + static_cast<int64_t>(work_.arrived.size());
+    int64_t queued_tokens = waiting_tokens_ + arrived_tokens_;
+    bool full = queued >= limits_.queued_requests ||
+                (queued > 0 && queued_tokens + tokens > limits_.queued_tokens);
+    if (full) return SubmitRefusal::kQueueFull;
+    id = sequence->id = next_id_++;
+    arrived_tokens_ += tokens;
+    work_.arrived.push_back(std::move(sequence));
+  }
+  wake_.notify_one();
+  return id;
+}
+
+void Intake::Cancel(uint64_t id) {
+  {
+    std::lock_guard lock(mutex_);
+    if (id == 0 || id >= next_id_) return;
+    work_.cancelled.push_back(id);
+  }
+  wake_.notify_one();
+}
+
+void Intake::Refuse(SubmitRefusal reason) {
+  std::lock_guard lock(mutex_);
+  if (refusing_ && refusal_ == SubmitRefusal::kFault) return;
+  refusing_ = true;
+  refusal_ = reason;
+}
+
+void Intake::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    work_.stop = true;
+  }
+  wake_.notify_one();
+}
+
+void Intake::Take(bool busy, int64_t waiting, int64_t waiting_tokens, Work& work) {
+  work.arrived.clear();
+  work.cancelled.clear();
+  std::unique_lock lock(mutex_);
+  waiting_ = waiting;
+  waiting_tokens_ = waiting_tokens;
+  if (!busy) {
+    wake_.wait(lock,
+               [this] { return work_.stop || !work_.arrived.empty() || !work_.cancelled.empty(); });
+  }
+  waiting_ += static_cast<int64_t>(work_.arrived.size());
+  waiting_tokens_ += arrived_tokens_;
+  arrived_tokens_ = 0;
+  std::swap(work.arrived, work_.arrived);
+  std::swap(work.cancelled, work_.cancelled);
+  work.stop = work_.stop;
+}
+
+}  // namespace ashlar

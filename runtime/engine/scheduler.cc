@@ -1,0 +1,179 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace ashlar {
+
+Scheduler::Scheduler(PrefixCache& cache, const Limits& limits) : cache_(cache), limits_(limits) {
+  Check(limits.sequences > 0 && limits.batch_tokens > 0, "a step has room for a token");
+  Check(limits.logit_rows >= limits.sequences, "every sequence of a step may sample");
+  // A decode that never comes into the step would starve.
+  limits_.sequences = std::min(limits.sequences, limits.batch_tokens);
+}
+
+bool Scheduler::CanEverFit(const Sequence& sequence) const {
+  // The last sampled token is never computed.
+  int64_t most =
+      std::min<int64_t>(int64_t{sequence.prompt_tokens} + std::max(sequence.request.max_tokens, 1),
+                        limits_.context_tokens + 1);
+  int64_t tokens = std::max<int64_t>(most - 1, sequence.prompt_tokens);
+  for (int g = 0; g < cache_.groups(); ++g) {
+    if (cache_.shape(g).BlocksFor(tokens, 1) > cache_.pool(g).total()) return false;
+  }
+  return true;
+}
+
+void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
+  Check(waiting_.empty() || waiting_.back()->id < sequence->id, "1: ids grow");
+  waiting_tokens_ += static_cast<int64_t>(sequence->tokens.size());
+  waiting_.push_back(std::move(sequence));
+}
+
+const std::vector<Slice>& Scheduler::Schedule() {
+  slices_.clear();
+  budget_ = limits_.batch_tokens;
+  logits_left_ = limits_.logit_rows;
+  // Preemption takes from the end of running_: none of those has a slice yet.
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence* sequence = running_[i].get();
+    if (sequence->remaining() == 1 && CoverDecode(sequence)) AddSlice(sequence, 1);
+  }
+  bool stalled = false;
+  for (const auto& sequence : running_) {
+    if (sequence->remaining() > 1) stalled |= !AddSlice(sequence.get(), budget_);
+  }
+  while (!stalled && budget_ > 0 && Admit()) {
+    stalled = !AddSlice(running_.back().get(), budget_);
+  }
+  // Every runner may be a prefill without a block: the oldest gets those of the youngest.
+  while (slices_.empty() && !running_.empty()) {
+    if (AddSlice(running_.front().get(), budget_)) break;
+    Check(running_.size() > 1, "3: a sequence that can fit runs when it is alone");
+    Preempt();
+  }
+  return slices_;
+}
+
+// Makes room for one more token, from the youngest if need be; false when that was the sequence
+// itself.
+bool Scheduler::CoverDecode(Sequence* sequence) {
+  auto covered = [&] {
+    return std::ranges::all_of(sequence->tables, [&](const BlockTable& table) {
+      return table.Reach() > sequence->computed;
+    });
+  };
+  while (!covered()) {
+    bool itself = running_.back().get() == sequence;
+    Check(!itself || running_.size() > 1, "3: a sequence that can fit runs when it is alone");
+    Preempt();
+    if (itself) return false;
+  }
+  return true;
+}
+
+// The largest slice of at most `most` tokens that blocks and logit rows allow; false for none.
+bool Scheduler::AddSlice(Sequence* sequence, int most) {
+  int64_t tokens = std::min(most, sequence->remaining());
+  for (const BlockTable& table : sequence->tables) {
+    tokens = std::min(tokens, table.Reach() - sequence->computed);
+  }
+  if (sequence->scores_prompt()) tokens = std::min<int64_t>(tokens, logits_left_);
+  if (tokens <= 0) return false;
+
+  Slice slice{sequence, static_cast<int>(tokens), 0};
+  if (tokens == sequence->remaining()) slice.logits = 1;
+  if (sequence->scores_prompt()) slice.logits = slice.tokens;
+  if (slice.logits > logits_left_) return false;
+
+  for (BlockTable& table : sequence->tables) {
+    Check(table.Cover(sequence->computed + tokens), "a scheduled token has a place in the cache");
+  }
+  budget_ -= slice.tokens;
+  logits_left_ -= slice.logits;
+  slices_.push_back(slice);
+  return true;
+}
+
+void Scheduler::Preempt() {
+  std::unique_ptr<Sequence> youngest = std::move(running_.back());
+  running_.pop_back();
+  GiveBack(*youngest);
+  youngest->computed = 0;
+  youngest->prompt_logprobs.clear();
+  waiting_tokens_ += static_cast<int64_t>(youngest->tokens.size());
+  waiting_.push_front(std::move(youngest));
+  ++preemptions_;
+  admission_blocked_ = true;  // or it would come straight back
+}
+
+// Moves the oldest waiting sequence to running, on the prefix that the cache holds, when the whole
+// of it has a place now.
+bool Scheduler::Admit() {
+  if (waiting_.empty() || running() >= limits_.sequences || logits_left_ == 0) return false;
+  if (admission_blocked_ && !running_.empty()) return false;
+  Sequence& sequence = *waiting_.front();
+  int64_t tokens = static_cast<int64_t>(sequence.tokens.size());
+  if (sequence.path.chains.empty()) sequence.path = cache_.Begin(sequence.request.cache_salt);
+  cache_.Extend(sequence.path, sequence.tokens);
+  // The last token is computed for its logits; a scored prompt is computed whole.
+  int64_t hit = sequence.scores_prompt() ? 0 : cache_.Match(sequence.path, tokens - 1);
+  sequence.tables = cache_.MakeTables();
+  cache_.Adopt(sequence.path, hit, sequence.tables);
+
+  int64_t in_flight = std::min<int64_t>(tokens - hit, limits_.batch_tokens);
+  for (int g = 0; g < cache_.groups(); ++g) {
+    int64_t needed = std::min(cache_.shape(g).BlocksFor(tokens, in_flight), cache_.pool(g).total());
+    int64_t held = std::ranges::count_if(sequence.tables[g].blocks(),
+                                         [](BlockId block) { return block != kNullBlock; });
+    if (needed - held <= cache_.pool(g).free()) continue;
+    for (BlockTable& table : sequence.tables) table.Clear();
+    sequence.tables.clear();
+    admission_blocked_ = true;
+    Check(!running_.empty(), "3: a sequence that can fit is admitted when it is alone");
+    return false;
+  }
+  sequence.computed = static_cast<int>(hit);
+  if (!std::exchange(sequence.admitted, true)) {
+    sequence.cached_tokens = sequence.computed;
+    query_tokens_ += tokens;
+    hit_tokens_ += hit;
+  }
+  waiting_tokens_ -= tokens;
+  running_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
+  return true;
+}
+
+void Scheduler::GiveBack(Sequence& sequence) {
+  for (BlockTable& table : sequence.tables) table.Clear();
+  sequence.tables.clear();
+  cache_.End(sequence.path);
+  admission_blocked_ = false;
+}
+
+std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {
+  auto is_it = [&](const std::unique_ptr<Sequence>& other) { return other.get() == sequence; };
+  std::unique_ptr<Sequence> removed;
+  if (auto it = std::ranges::find_if(running_, is_it); it != running_.end()) {
+    removed = std::move(*it);
+    running_.erase(it);
+  } else {
+    auto waiting = std::ranges::find_if(waiting_, is_it);
+    Check(waiting != waiting_.end(), "a removed sequence is the scheduler's");
+    removed = std::move(*waiting);
+    waiting_.erase(waiting);
+    waiting_tokens_ -= static_cast<int64_t>(removed->tokens.size());
+  }
+  GiveBack(*removed);
+  return removed;
+}
+
+Sequence* Scheduler::oldest() const {
+  if (!running_.empty()) return running_.front().get();
+  return waiting_.empty() ? nullptr : waiting_.front().get();
+}
+
+}  // namespace ashlar
