@@ -28,11 +28,11 @@ MODELS = {
                  rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10000.0},
                                   "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
     # full attention only
-    "demo-dense": dict(kind="llama", hidden_size=96, intermediate_size=256, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1,
+    "demo-dense": dict(kind="qwen3", hidden_size=96, intermediate_size=224, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
                        head_dim=32, hidden_act="silu", rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
 }
 BATCH, WARMUP, RATE = 96, 200, 4e-3
-STEPS = {"demo": 9000, "demo-dense": 6000}
+STEPS = {"demo": 9000, "demo-dense": 4500}
 SHARDS, SHARD_DOCUMENTS = 192, 9000
 
 
@@ -69,9 +69,9 @@ def encode_shard(arguments):
 
 
 def build(settings):
-    from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
+    from transformers import AutoModelForCausalLM, Gemma3TextConfig, Qwen3Config
     settings = dict(settings)
-    config = {"gemma3_text": Gemma3TextConfig, "llama": LlamaConfig}[settings.pop("kind")](**COMMON, **settings)
+    config = {"gemma3_text": Gemma3TextConfig, "qwen3": Qwen3Config}[settings.pop("kind")](**COMMON, **settings)
     return AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
 
 
