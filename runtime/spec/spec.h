@@ -19,13 +19,17 @@ class Origins {
  public:
   void Set(std::string field, std::string where) { where_[std::move(field)] = std::move(where); }
   // "model.yaml:12:15 kv.blockSize", or "model.yaml kv.blockSize" when the field is not in the
-  // document.
+  // document. From a manifest: "spec.model.kv.blockSize (model.yaml:12:15)".
   std::string Place(const std::string& field) const;
   bool Has(const std::string& field) const { return where_.contains(field); }
   void SetDocument(std::string name) { document_ = std::move(name); }
+  // Path of the ModelSpec inside its manifest: "spec.model", or "" when it is a document of its
+  // own.
+  void SetPrefix(std::string prefix) { prefix_ = std::move(prefix); }
 
  private:
   std::string document_;
+  std::string prefix_;
   std::map<std::string, std::string> where_;
 };
 
@@ -77,6 +81,9 @@ struct Spec {
     int64_t queued_tokens = 200'000;
     int queued_requests = 1024;
     int queue_seconds = 30;  // the oldest wait; over it 429
+    int messages = 2048;     // in one chat request
+    int prompts = 64;        // in one completion request
+    int choices = 16;        // n and best_of of one request
   } limits;
 
   struct Server {
@@ -95,7 +102,8 @@ struct Spec {
   std::string digest;    // SHA-256 of `document`, hex
 };
 
-// Reads `text` as a ModelSpec or as a whole InferenceModel manifest (then `spec.model`), strictly.
+// Reads `text` as a ModelSpec or as a whole InferenceModel manifest (then `spec.model`; what stands
+// beside it is the operator's and is not judged), strictly.
 // `name` stands for the file in messages. Reports every mistake it can find in one go. Reads no
 // file but the text given.
 Result<Spec> LoadSpec(std::string_view text, const std::string& name);
