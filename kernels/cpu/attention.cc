@@ -1,0 +1,258 @@
+// Shares attention among the threads: (sequence, KV head, run of query rows), and for few of those
+// also runs of keys. Keys are always summed in runs of kSplit at absolute positions and the runs
+// merged in order, so neither the batch nor the number of threads changes a result.
+#include <string.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops.h"
+#include "shapes.h"
+
+namespace ashlar::cpu {
+namespace {
+
+constexpr int32_t kSplit = 256;  // keys
+
+struct Problem {
+  const ashlar_attention& a;
+  int64_t group;   // query heads of one KV head
+  int64_t tokens;  // query tokens in one unit
+};
+
+// Query tokens [begin, end) (index in the step) of one sequence and KV head.
+struct Unit {
+  int32_t sequence;
+  int32_t head;
+  int64_t begin, end;
+};
+
+std::string CheckSequences(const ashlar_attention& a) {
+  if (a.query_start[0] != 0) return "attention: query_start does not begin with 0";
+  for (int32_t s = 0; s < a.sequences; ++s) {
+    const int64_t queries = int64_t{a.query_start[s + 1]} - a.query_start[s];
+    const std::string at = "attention: sequence " + std::to_string(s) + " has ";
+    if (queries < 0) return at + "a negative number of queries";
+    if (queries == 0) continue;
+    if (queries > a.context[s]) return at + "more queries than context";
+    const int64_t oldest = a.context[s] - queries;
+    const int64_t first = a.window > 0 ? std::max<int64_t>(0, oldest - a.window + 1) : 0;
+    const int64_t last = (a.context[s] - 1) / a.kv.block_tokens;
+    if (last >= a.table_stride) return at + "a block table shorter than its context";
+    for (int64_t i = first / a.kv.block_tokens; i <= last; ++i) {
+      const int32_t block = a.block_table[s * a.table_stride + i];
+      if (block < 0 || block >= a.kv.blocks)
+        return at + "block " + std::to_string(block) + " of " + std::to_string(a.kv.blocks) +
+               " at entry " + std::to_string(i);
+    }
+  }
+  if (a.query_start[a.sequences] > a.q.shape[0]) return "attention: more queries than rows of q";
+  return "";
+}
+
+std::string CheckArgs(const ashlar_attention& a) {
+  std::string wrong = CheckKv(a.kv);
+  if (wrong.empty()) wrong = CheckHeads("q", a.q, -1, -1, a.kv.head_dim);
+  if (wrong.empty()) wrong = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim_v);
+  if (wrong.empty() && (a.q.shape[1] < 1 || a.q.shape[1] % a.kv.kv_heads != 0))
+    wrong = "attention: " + std::to_string(a.q.shape[1]) + " query heads over " +
+            std::to_string(a.kv.kv_heads) + " KV heads";
+  if (wrong.empty() && (a.sequences < 0 || a.window < 0))
+    wrong = "attention: negative sequences or window";
+  return wrong.empty() ? CheckSequences(a) : wrong;
+}
+
+int64_t Position(const ashlar_attention& a, int32_t sequence, int64_t token) {
+  return a.context[sequence] - (a.query_start[sequence + 1] - token);
+}
+
+// State of up to kAttentionRows query rows, in one thread's scratch.
+struct State {
+  float* peak;
+  float* sum;
+  float* out;
+};
+int64_t StateFloats(const ashlar_attention& a) {
+  return kAttentionRows * (2 + int64_t{a.kv.head_dim_v});
+}
+State StateAt(float* at) { return {at, at + kAttentionRows, at + 2 * kAttentionRows}; }
+
+// total = both softmaxes together. An empty total takes the part as it is.
+void Merge(const State& total, const State& part, int rows, int64_t dim) {
+  for (int r = 0; r < rows; ++r) {
+    if (part.sum[r] == 0.0f) continue;
+    float* out = total.out + r * dim;
+    const float* added = part.out + r * dim;
+    if (total.sum[r] == 0.0f) {
+      total.peak[r] = part.peak[r];
+      total.sum[r] = part.sum[r];
+      memcpy(out, added, dim * sizeof(float));
+      continue;
+    }
+    const float peak = std::max(total.peak[r], part.peak[r]);
+    const float old = std::exp(total.peak[r] - peak), fresh = std::exp(part.peak[r] - peak);
+    total.peak[r] = peak;
+    total.sum[r] = total.sum[r] * old + part.sum[r] * fresh;
+    for (int64_t i = 0; i < dim; ++i) out[i] = out[i] * old + added[i] * fresh;
+  }
+}
+
+// The rows of one unit and the keys that they see.
+class UnitRows {
+ public:
+  UnitRows(const Problem& p, const Unit& unit, float* q)
+      : a_(p.a), unit_(unit), group_(p.group), q_(q) {
+    for (int64_t token = unit.begin; token < unit.end; ++token) {
+      const int64_t position = Position(a_, unit.sequence, token);
+      for (int64_t g = 0; g < group_; ++g, ++rows_) {
+        first_[rows_] = a_.window > 0 ? std::max<int64_t>(0, position - a_.window + 1) : 0;
+        last_[rows_] = position + 1;
+      }
+    }
+    lowest_ = first_[0];
+    highest_ = rows_ > 0 ? last_[rows_ - 1] : 0;
+  }
+
+  int rows() const { return rows_; }
+  int32_t first_split() const { return lowest_ / kSplit; }
+  int32_t last_split() const { return (highest_ - 1) / kSplit; }
+
+  void LoadQueries() const {
+    const int64_t dim = a_.kv.head_dim;
+    float* to = q_;
+    for (int64_t token = unit_.begin; token < unit_.end; ++token) {
+      const float* from = Row(a_.q, token) + unit_.head * group_ * dim;
+      for (int64_t i = 0; i < group_ * dim; ++i) *to++ = from[i] * a_.scale;
+    }
+  }
+
+  void Attend(const KernelTable& kernels, int32_t split, const State& state, float* scratch) const {
+    kernels.attend(
+        {.q = q_,
+         .first = first_,
+         .last = last_,
+         .rows = rows_,
+         .key_begin = std::max(split * kSplit, lowest_ / kAttentionKeys * kAttentionKeys),
+         .key_end = std::min((split + 1) * kSplit, highest_),
+         .lowest = lowest_,
+         .highest = highest_,
+         .base = static_cast<const char*>(a_.kv.base) + unit_.head * a_.kv.head_stride,
+         .block_stride = a_.kv.block_stride,
+         .token_stride = a_.kv.token_stride,
+         .block_table = a_.block_table + unit_.sequence * a_.table_stride,
+         .block_tokens = a_.kv.block_tokens,
+         .dtype = a_.kv.dtype,
+         .head_dim = a_.kv.head_dim,
+         .head_dim_v = a_.kv.head_dim_v,
+         .peak = state.peak,
+         .sum = state.sum,
+         .out = state.out,
+         .scratch = scratch});
+  }
+
+  void Store(const State& state) const {
+    const int64_t dim = a_.kv.head_dim_v;
+    for (int r = 0; r < rows_; ++r) {
+      float* to = Row(a_.out, unit_.begin + r / group_) + (unit_.head * group_ + r % group_) * dim;
+      const float inverse = 1.0f / state.sum[r];
+      for (int64_t i = 0; i < dim; ++i) to[i] = state.out[r * dim + i] * inverse;
+    }
+  }
+
+ private:
+  const ashlar_attention& a_;
+  const Unit unit_;
+  const int64_t group_;
+  float* const q_;
+  int rows_ = 0;
+  int32_t first_[kAttentionRows] = {}, last_[kAttentionRows] = {};
+  int32_t lowest_ = 0, highest_ = 0;
+};
+
+// One thread's scratch: queries, two states, the kernel's own.
+int64_t ThreadFloats(const ashlar_attention& a) {
+  return kAttentionRows * int64_t{a.kv.head_dim} + 2 * StateFloats(a) +
+         AttentionScratch(a.kv.head_dim, a.kv.head_dim_v);
+}
+
+std::vector<Unit> MakeUnits(const Problem& p) {
+  std::vector<Unit> units;
+  for (int32_t s = 0; s < p.a.sequences; ++s)
+    for (int32_t head = 0; head < p.a.kv.kv_heads; ++head)
+      for (int64_t t = p.a.query_start[s]; t < p.a.query_start[s + 1]; t += p.tokens)
+        units.push_back({s, head, t, std::min<int64_t>(t + p.tokens, p.a.query_start[s + 1])});
+  return units;
+}
+
+void RunUnit(const ashlar_device& device, const Problem& p, const Unit& unit, float* memory) {
+  const UnitRows rows(p, unit, memory);
+  float* next = memory + kAttentionRows * int64_t{p.a.kv.head_dim};
+  const State total = StateAt(next), part = StateAt(next + StateFloats(p.a));
+  float* scratch = next + 2 * StateFloats(p.a);
+  rows.LoadQueries();
+  rows.Attend(device.kernels, rows.first_split(), total, scratch);
+  for (int32_t split = rows.first_split() + 1; split <= rows.last_split(); ++split) {
+    rows.Attend(device.kernels, split, part, scratch);
+    Merge(total, part, rows.rows(), p.a.kv.head_dim_v);
+  }
+  rows.Store(total);
+}
+
+// One job a (unit, split), then the merges.
+int RunSplit(ashlar_device& device, const Problem& p, const std::vector<Unit>& units) {
+  struct Job {
+    int64_t unit;
+    int32_t split;
+  };
+  std::vector<Job> jobs;
+  std::vector<int64_t> first_job;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const UnitRows rows(p, units[i], nullptr);
+    first_job.push_back(jobs.size());
+    for (int32_t s = rows.first_split(); s <= rows.last_split(); ++s)
+      jobs.push_back({static_cast<int64_t>(i), s});
+  }
+  first_job.push_back(jobs.size());
+  const int64_t state = StateFloats(p.a);
+  float* states = device.splits.Get<float>(jobs.size() * state);
+  if (states == nullptr) return Fail("attention: no memory for partial results");
+  device.pool.Run(jobs.size(), [&](int64_t job, int thread) {
+    float* memory = device.per_thread[thread].Get<float>(ThreadFloats(p.a));
+    const UnitRows rows(p, units[jobs[job].unit], memory);
+    rows.LoadQueries();
+    rows.Attend(device.kernels, jobs[job].split, StateAt(states + job * state),
+                memory + kAttentionRows * int64_t{p.a.kv.head_dim} + 2 * state);
+  });
+  for (size_t i = 0; i < units.size(); ++i) {
+    const UnitRows rows(p, units[i], nullptr);
+    const State total = StateAt(states + first_job[i] * state);
+    for (int64_t job = first_job[i] + 1; job < first_job[i + 1]; ++job)
+      Merge(total, StateAt(states + job * state), rows.rows(), p.a.kv.head_dim_v);
+    rows.Store(total);
+  }
+  return ASHLAR_OK;
+}
+
+}  // namespace
+
+int Attention(ashlar_device& device, const ashlar_attention& args) {
+  if (const std::string wrong = CheckArgs(args); !wrong.empty()) return Fail(wrong);
+  const int64_t group = args.q.shape[1] / args.kv.kv_heads;
+  if (group > kAttentionRows)
+    return Fail("attention: " + std::to_string(group) + " query heads to one KV head; at most " +
+                std::to_string(kAttentionRows));
+  const Problem p{args, group, kAttentionRows / group};
+  const std::vector<Unit> units = MakeUnits(p);
+  if (units.empty()) return ASHLAR_OK;
+  for (Scratch& scratch : device.per_thread)
+    if (scratch.Get<float>(ThreadFloats(args)) == nullptr) return Fail("attention: no memory");
+  const int threads = device.pool.threads();
+  const bool few = static_cast<int64_t>(units.size()) < 4 * threads;
+  if (threads > 1 && few && args.max_context > kSplit) return RunSplit(device, p, units);
+  device.pool.Run(units.size(), [&](int64_t i, int thread) {
+    RunUnit(device, p, units[i], device.per_thread[thread].Get<float>(ThreadFloats(args)));
+  });
+  return ASHLAR_OK;
+}
+
+}  // namespace ashlar::cpu

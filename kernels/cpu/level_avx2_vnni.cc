@@ -1,0 +1,5 @@
+#define ASHLAR_CPU_LEVEL avx2_vnni
+#include "level_table.h"
+
+const ashlar::cpu::KernelTable ashlar::cpu::kAvx2VnniKernels =
+    ashlar::cpu::avx2_vnni::MakeTable("avx2-vnni", ASHLAR_BF16_DOT);

@@ -1,0 +1,5 @@
+#define ASHLAR_CPU_LEVEL portable
+#include "level_table.h"
+
+const ashlar::cpu::KernelTable ashlar::cpu::kPortableKernels =
+    ashlar::cpu::portable::MakeTable("portable", ASHLAR_BF16_DOT);

@@ -1,0 +1,153 @@
+// Shares a matmul among the threads: tiles of 16 output rows, in runs.
+#include "ops.h"
+#include "shapes.h"
+
+namespace ashlar::cpu {
+namespace {
+
+// x as 8-bit codes, in the device's scratch.
+QuantRows Quantize(ashlar_device& device, const ashlar_tensor& x) {
+  const int64_t m = x.shape[0], k = x.shape[1];
+  auto* codes = device.x_codes.Get<int8_t>(m * k);
+  auto* scale = device.x_scale.Get<float>(m * (k / 32));
+  auto* half_sum = device.x_half_sum.Get<int32_t>(m * (k / 16));
+  if (codes == nullptr || scale == nullptr || half_sum == nullptr) return {};
+  ForRanges(device, m, k * 4, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      device.kernels.quantize_row(Row(x, i), k, codes + i * k, scale + i * (k / 32),
+                                  half_sum + i * (k / 16));
+  });
+  return {codes, scale, half_sum, m, k};
+}
+
+struct Bf16Rows {
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;  // elements, a multiple of 32, zeros behind k
+};
+Bf16Rows ToBf16(ashlar_device& device, const ashlar_tensor& x) {
+  const int64_t m = x.shape[0], k = x.shape[1], stride = (k + 31) / 32 * 32;
+  auto* rows = device.x_bf16.Get<uint16_t>(m * stride);
+  if (rows == nullptr) return {};
+  ForRanges(device, m, k * 4, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      device.kernels.from_floats(rows + i * stride, ASHLAR_BF16, Row(x, i), k);
+      for (int64_t j = k; j < stride; ++j) rows[i * stride + j] = 0;
+    }
+  });
+  return {rows, stride};
+}
+
+struct Inputs {
+  QuantRows quant;
+  Bf16Rows bf16;
+};
+
+bool UsesBf16Dot(const ashlar_device& device, const WeightPart& part) {
+  return part.dtype == ASHLAR_BF16 && device.kernels.has_bf16_dot;
+}
+
+// Tiles [begin, end) of one part.
+void RunTiles(const ashlar_device& device, const WeightPart& part, const Inputs& in,
+              const ashlar_tensor& out, const ashlar_tensor& x, const float* bias, int64_t begin,
+              int64_t end) {
+  const KernelTable& kernels = device.kernels;
+  float* to = static_cast<float*>(out.data) + part.first_row;
+  const float* part_bias = bias == nullptr ? nullptr : bias + part.first_row;
+  const int64_t out_stride = out.stride[0] / 4;
+  if (part.quant >= 0) {
+    kernels.matmul_quant[part.quant]({.tiles = part.tiles,
+                                      .tile_bytes = part.tile_bytes,
+                                      .scales_offset = part.scales_offset,
+                                      .tile_begin = begin,
+                                      .tile_end = end,
+                                      .rows = part.rows,
+                                      .offset = part.offset,
+                                      .x = in.quant,
+                                      .out = to,
+                                      .out_stride = out_stride,
+                                      .bias = part_bias});
+    return;
+  }
+  FloatMatmul args{.weight = part.source,
+                   .weight_stride = part.row_bytes,
+                   .row_begin = begin * kTileRows,
+                   .row_end = end * kTileRows < part.rows ? end * kTileRows : part.rows,
+                   .x = x.data,
+                   .x_stride = x.stride[0] / 4,
+                   .m = x.shape[0],
+                   .k = x.shape[1],
+                   .out = to,
+                   .out_stride = out_stride,
+                   .bias = part_bias};
+  if (UsesBf16Dot(device, part)) {
+    args.x = in.bf16.data;
+    args.x_stride = in.bf16.stride;
+    kernels.matmul_bf16_dot(args);
+  } else if (part.dtype == ASHLAR_BF16) {
+    kernels.matmul_bf16(args);
+  } else if (part.dtype == ASHLAR_F16) {
+    kernels.matmul_f16(args);
+  } else {
+    kernels.matmul_f32(args);
+  }
+}
+
+int64_t TileBytes(const WeightPart& part) {
+  return part.quant >= 0 ? part.tile_bytes : part.row_bytes * kTileRows;
+}
+
+// Tiles in one chunk: enough to hide the cost of taking it, few enough that threads end together.
+int64_t TilesPerChunk(const ashlar_device& device, int64_t tiles, int64_t tile_bytes, int64_t m) {
+  constexpr int64_t kLeastBytes = 16 * 1024;  // as read once
+  int64_t chunk = tiles / (device.pool.threads() * 8);
+  const int64_t least = (kLeastBytes + tile_bytes * m - 1) / (tile_bytes * m);
+  if (chunk < least) chunk = least;
+  if (m > 4) chunk = (chunk + 1) / 2 * 2;  // pairs
+  if (m > 4 && chunk > 8) chunk = 8;       // their codes and some rows of x stay in cache
+  return chunk < 1 ? 1 : chunk;
+}
+
+}  // namespace
+
+int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor& x,
+           const ashlar_weight& weight, const ashlar_tensor& bias) {
+  std::string wrong = CheckMatrix("matmul x", x, -1, weight.cols);
+  if (wrong.empty()) wrong = CheckMatrix("matmul out", out, x.shape[0], weight.rows);
+  if (wrong.empty() && bias.data != nullptr) wrong = CheckVector("matmul bias", bias, weight.rows);
+  if (!wrong.empty()) return Fail(wrong);
+  const int64_t m = x.shape[0];
+  if (m == 0) return ASHLAR_OK;
+
+  Inputs in;
+  bool quant = false, bf16 = false;
+  for (const WeightPart& part : weight.parts) {
+    quant |= part.quant >= 0;
+    bf16 |= UsesBf16Dot(device, part);
+  }
+  if (quant && (in.quant = Quantize(device, x)).codes == nullptr)
+    return Fail("matmul: no memory for activations");
+  if (bf16 && (in.bf16 = ToBf16(device, x)).data == nullptr)
+    return Fail("matmul: no memory for activations");
+
+  // Chunks of all parts, numbered through.
+  int64_t first_chunk[ASHLAR_MAX_PARTS + 1] = {}, per_chunk[ASHLAR_MAX_PARTS];
+  const int parts = static_cast<int>(weight.parts.size());
+  for (int i = 0; i < parts; ++i) {
+    const WeightPart& part = weight.parts[i];
+    per_chunk[i] = TilesPerChunk(device, part.tile_count(), TileBytes(part), m);
+    first_chunk[i + 1] = first_chunk[i] + (part.tile_count() + per_chunk[i] - 1) / per_chunk[i];
+  }
+  const auto* bias_data = static_cast<const float*>(bias.data);
+  device.pool.Run(first_chunk[parts], [&](int64_t chunk, int) {
+    int i = 0;
+    while (chunk >= first_chunk[i + 1]) ++i;
+    const WeightPart& part = weight.parts[i];
+    const int64_t begin = (chunk - first_chunk[i]) * per_chunk[i];
+    const int64_t end = begin + per_chunk[i];
+    RunTiles(device, part, in, out, x, bias_data, begin,
+             end < part.tile_count() ? end : part.tile_count());
+  });
+  return ASHLAR_OK;
+}
+
+}  // namespace ashlar::cpu

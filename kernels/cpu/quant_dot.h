@@ -1,0 +1,171 @@
+// Products of packed weights (quant_format.h) with 8-bit activations. For each block of 32 columns:
+//   acc += (d * dx) * (sum of code * x - offset * sum of x) + m * (dx * sum of x)
+// with the integer part exact, so the grouping of rows and tiles never changes a result.
+// Bound: bytes of the weight up to about 8 rows of x, then integer products.
+#pragma once
+
+#include "kernels.h"
+#include "simd.h"
+
+namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
+
+struct BlockScales {
+  F32x16 low, high;  // for columns 0..15 and 16..31; equal unless the format has half blocks
+  F32x16 minimum;
+};
+
+// The packed format number kIndex.
+template <int kIndex>
+struct Packed {
+  static constexpr QuantFormat kFormat = kQuantFormats[kIndex];
+  static constexpr bool kSigned = kFormat.dtype == ASHLAR_Q8_0 && kQ8Offset == 0;
+  static constexpr bool kMinimum = kFormat.minimum;
+  static constexpr bool kHalves = kFormat.dtype == ASHLAR_Q6_K;
+  static constexpr int kCodeBytes = kFormat.block_code_bytes();
+
+  template <int kVector>
+  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
+    if constexpr (kFormat.code_bits == 8) {
+      return LoadBytes(block + 64 * kVector);
+    } else {
+      const U8x64 pair = LoadBytes(block + 64 * (kVector % 4));
+      U8x64 low;
+      if constexpr (kVector < 4)
+        low = LowNibbles(pair);
+      else
+        low = HighNibbles(pair);
+      if constexpr (kFormat.code_bits == 5)
+        return WithHighBits<kVector, 1>(low, LoadBytes(block + 256));
+      else if constexpr (kFormat.code_bits == 6)
+        return WithHighBits<2 * (kVector % 4), 2>(low, LoadBytes(block + 256 + 64 * (kVector / 4)));
+      else
+        return low;
+    }
+  }
+
+  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
+                                                                  int64_t block) {
+    const uint8_t* group =
+        scales + (uint64_t)block / kFormat.group_blocks * kFormat.group_scale_bytes();
+    const F32x16 d = LoadF16(group);
+    BlockScales r{d, d, d};
+    if constexpr (kFormat.group_blocks == 1) {
+      if constexpr (kMinimum) r.minimum = LoadF16(group + 32);
+    } else if constexpr (kMinimum) {
+      const uint8_t* own = group + 64 + 32 * (block % 8);
+      r.low = r.high = Mul(d, LoadU8(own));
+      r.minimum = Mul(LoadF16(group + 32), Sub(Set1(0.0f), LoadU8(own + 16)));
+    } else {
+      const uint8_t* own = group + 32 + 32 * (block % 8);
+      r.low = Mul(d, LoadI8(own));
+      r.high = Mul(d, LoadI8(own + 16));
+    }
+    return r;
+  }
+};
+
+// A format unpacked into cache: 8-bit codes and f32 scales [block][3][16].
+template <class Source>
+struct Unpacked {
+  static constexpr bool kSigned = Source::kSigned;
+  static constexpr bool kMinimum = Source::kMinimum;
+  static constexpr bool kHalves = Source::kHalves;
+  static constexpr int kCodeBytes = 512;
+
+  template <int kVector>
+  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
+    return LoadBytes(block + 64 * kVector);
+  }
+  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
+                                                                  int64_t block) {
+    const float* own = (const float*)scales + 48 * block;
+    BlockScales r;
+    r.low = r.high = Load(own);
+    if constexpr (kHalves) r.high = Load(own + 16);
+    r.minimum = r.low;
+    if constexpr (kMinimum) r.minimum = Load(own + 32);
+    return r;
+  }
+};
+
+// Rows [0, kRows) of x from column block `first_block` on.
+struct XBlocks {
+  const int8_t* codes;
+  const float* scale;
+  const int32_t* half_sum;
+  int64_t k;
+  int offset;
+};
+
+template <class F, int kRows, int kTiles, int kVector>
+ASHLAR_INLINE void DotVector(const uint8_t* const* codes, const int8_t* x, int64_t k,
+                             I32x16 acc[kRows][kTiles]) {
+  U8x64 w[kTiles];
+  for (int t = 0; t < kTiles; ++t) w[t] = F::template Codes<kVector>(codes[t]);
+  for (int r = 0; r < kRows; ++r) {
+    const U8x64 four = Broadcast4(x + r * k + 4 * kVector);
+    for (int t = 0; t < kTiles; ++t) acc[r][t] = Dot4<F::kSigned>(acc[r][t], w[t], four);
+  }
+}
+
+template <class F, int kRows, int kTiles>
+ASHLAR_INLINE void AddScaled(const I32x16 dot[kRows][kTiles], const F32x16 scales[kTiles],
+                             const XBlocks& x, int64_t block, F32x16 acc[kRows][kTiles]) {
+  for (int r = 0; r < kRows; ++r) {
+    const F32x16 dx = Set1(x.scale[r * (x.k / 32) + block]);
+    for (int t = 0; t < kTiles; ++t)
+      acc[r][t] = Fma(ToFloat(dot[r][t]), Mul(scales[t], dx), acc[r][t]);
+  }
+}
+
+// acc += tiles x rows over blocks [0, blocks).
+template <class F, int kRows, int kTiles>
+ASHLAR_INLINE void DotBlocks(const uint8_t* const tile_codes[kTiles],
+                             const uint8_t* const tile_scales[kTiles], int64_t blocks,
+                             const XBlocks& x, F32x16 acc[kRows][kTiles]) {
+  const uint8_t* codes[kTiles];
+  for (int t = 0; t < kTiles; ++t) codes[t] = tile_codes[t];
+  const int8_t* xc = x.codes;
+  for (int64_t block = 0; block < blocks; ++block) {
+    F32x16 low[kTiles], high[kTiles], minimum[kTiles];
+    for (int t = 0; t < kTiles; ++t) {
+      const BlockScales s = F::Scales(tile_scales[t], block);
+      low[t] = s.low;
+      high[t] = s.high;
+      minimum[t] = s.minimum;
+    }
+    const int32_t* half_sum = x.half_sum + 2 * block;
+    const int64_t sums = x.k / 16;
+    I32x16 dot[kRows][kTiles];
+    for (int r = 0; r < kRows; ++r) {
+      const int32_t* own = half_sum + r * sums;
+      const I32x16 start = Set1I(-x.offset * (F::kHalves ? own[0] : own[0] + own[1]));
+      for (int t = 0; t < kTiles; ++t) dot[r][t] = start;
+    }
+    DotVector<F, kRows, kTiles, 0>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 1>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 2>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 3>(codes, xc, x.k, dot);
+    if constexpr (F::kHalves) {
+      AddScaled<F, kRows, kTiles>(dot, low, x, block, acc);
+      for (int r = 0; r < kRows; ++r)
+        for (int t = 0; t < kTiles; ++t) dot[r][t] = Set1I(-x.offset * half_sum[r * sums + 1]);
+    }
+    DotVector<F, kRows, kTiles, 4>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 5>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 6>(codes, xc, x.k, dot);
+    DotVector<F, kRows, kTiles, 7>(codes, xc, x.k, dot);
+    AddScaled<F, kRows, kTiles>(dot, high, x, block, acc);
+    if constexpr (F::kMinimum) {
+      for (int r = 0; r < kRows; ++r) {
+        const int32_t* own = half_sum + r * sums;
+        const F32x16 sum = Set1(x.scale[r * (x.k / 32) + block] * (float)(own[0] + own[1]));
+        for (int t = 0; t < kTiles; ++t) acc[r][t] = Fma(minimum[t], sum, acc[r][t]);
+      }
+    }
+    for (int t = 0; t < kTiles; ++t) codes[t] += F::kCodeBytes;
+    xc += kBlockColumns;
+  }
+}
+
+}  // namespace ashlar::cpu::ASHLAR_CPU_LEVEL
