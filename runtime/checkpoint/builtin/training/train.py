@@ -1,6 +1,6 @@
-"""Trains the demo models and writes the folders that are linked into the binary.
+"""Trains the demo model and writes the folder that is linked into the binary.
 
-    python3 train.py OUT [demo demo-dense]       needs one GPU, torch, transformers, tokenizers; minutes each
+    python3 train.py OUT       needs one GPU, torch, transformers, tokenizers; about eight minutes
 
 Everything follows from SEED: tokenizer, corpus, initial weights, order. Weights are rounded to bf16; the evaluation runs on the
 rounded weights, on questions that training never saw where the corpus can tell (sums), or met by chance only (look-ups).
@@ -27,12 +27,9 @@ MODELS = {
                  layer_types=["sliding_attention"] * 3 + ["full_attention"] + ["sliding_attention"] * 2,
                  rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10000.0},
                                   "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
-    # full attention only
-    "demo-dense": dict(kind="qwen3", hidden_size=96, intermediate_size=224, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
-                       head_dim=32, hidden_act="silu", rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
 }
 BATCH, WARMUP, RATE = 96, 200, 4e-3
-STEPS = {"demo": 9000, "demo-dense": 4500}
+STEPS = {"demo": 9000}
 SHARDS, SHARD_DOCUMENTS = 192, 9000
 
 
@@ -69,9 +66,9 @@ def encode_shard(arguments):
 
 
 def build(settings):
-    from transformers import AutoModelForCausalLM, Gemma3TextConfig, Qwen3Config
+    from transformers import AutoModelForCausalLM, Gemma3TextConfig
     settings = dict(settings)
-    config = {"gemma3_text": Gemma3TextConfig, "qwen3": Qwen3Config}[settings.pop("kind")](**COMMON, **settings)
+    config = {"gemma3_text": Gemma3TextConfig}[settings.pop("kind")](**COMMON, **settings)
     return AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
 
 
