@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -52,6 +54,7 @@ struct Candidate {
   std::string platform;
   int rank = 0;                   // 0 is tried first
   std::vector<Refusal> refusals;  // empty: valid
+  Verification verification = Verification::kTested;
 };
 
 // Layers of one KV group that one row carries out with one geometry.
@@ -72,7 +75,7 @@ struct BlockStep {
   std::string reason;
 };
 
-// Byte strides of the logical [layer, block, head slot, token, content] order.
+// Byte strides of the logical [layer, block, head slot, token, content] order, over manager blocks.
 using KvStrides = std::array<int64_t, 5>;
 
 // Layers that share one block table.
@@ -102,7 +105,9 @@ struct MemoryBudget {
   int64_t weight_bytes = 0;
   int64_t workspace_bytes = 0;
   int64_t kv_limit_bytes = 0;  // what the spec allows
-  int64_t kv_bytes = 0;        // what the blocks take
+  int64_t kv_bytes = 0;        // what the arena takes: every pool, one after the other
+  int64_t sequence_bytes = 0;  // of one sequence of the context length, all groups
+  double sequences = 0;        // of the context length that the pools hold together
 };
 
 struct Plan {
@@ -137,6 +142,20 @@ struct WeightFacts {
 // All refusals of every group are in the problems when there is no plan.
 Result<Plan> MakePlan(const Spec& spec, const Platform& platform, const ModelConfig& model,
                       const WeightFacts& weights);
+
+// The same with the readiness check that the first problem belongs to: "source", "platform",
+// "backends", "blocks" or "shapes"; "" when there is a plan.
+struct PlanAttempt {
+  std::optional<Plan> plan;
+  Problems problems;
+  std::string check;
+};
+PlanAttempt TryPlan(const Spec& spec, const Platform& platform, const ModelConfig& model,
+                    const WeightFacts& weights);
+
+// Why this plan can be shown but not served, by the rows of the plugins that are loaded: an
+// architecture without a forward pass, a planned row, a row of another plugin than the rest.
+Problems CheckServable(const Plan& plan, const std::vector<AttentionRow>& rows);
 
 // For a person: groups, chosen rows, every refused candidate with its reason, block sizes step by
 // step, memory.

@@ -1,0 +1,35 @@
+// The one device that a plan uses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/request.h"
+
+namespace ashlar {
+
+struct DeviceChoice {
+  std::string platform;
+  int device = -1;  // index into Platform::devices; -1: none
+  Target target;
+  std::vector<std::string> notes;  // what was passed over, and why
+  Problem problem;                 // when there is none
+};
+
+// `asked` is auto or one platform. Auto takes the first of cuda, hip, cpu and reference that has a
+// device and a row; of several devices of one platform the one with the most free memory.
+DeviceChoice ChooseDevice(const Platform& platform, const std::string& asked,
+                          const std::string& place);
+
+// Index of the device that carries out this platform's rows, or -1.
+int DeviceOf(const Platform& platform, std::string_view name);
+
+// Type of q and of the residual stream on this platform.
+DType ActivationDType(const std::string& platform, DType weights);
+
+// KV type when the spec says auto: float32 on reference, and on cpu beside float32 weights, for the
+// truth costs nothing more there; float16 beside float16 weights on a GPU; else bfloat16.
+DType AutomaticKvDType(const std::string& platform, DType weights);
+
+}  // namespace ashlar

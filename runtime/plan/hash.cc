@@ -1,0 +1,28 @@
+#include "plan/hash.h"
+
+#include "base/sha256.h"
+
+namespace ashlar {
+
+std::string PlanHash(const Plan& plan) {
+  Json json = {{"layout", Name(plan.layout)},
+               {"hashBlock", plan.hash_block_tokens},
+               {"numerics", plan.invariant ? "invariant" : "fast"},
+               {"groups", Json::array()}};
+  for (const KvGroup& group : plan.groups) {
+    const LayerSpec& layer = group.attention.front().layer;
+    json["groups"].push_back({{"kind", Name(group.kind)},
+                              {"window", group.window},
+                              {"layers", group.layers},
+                              {"dtype", Info(group.dtype).name},
+                              {"kvHeads", layer.kv_heads},
+                              {"headDim", layer.head_dim},
+                              {"headDimV", layer.head_dim_v},
+                              {"block", group.block_tokens},
+                              {"kernelBlock", group.kernel_block_tokens},
+                              {"page", {group.head_slots, group.states, group.content_bytes}}});
+  }
+  return Sha256Hex(CanonicalJson(json)).substr(0, 16);
+}
+
+}  // namespace ashlar

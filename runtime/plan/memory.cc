@@ -1,0 +1,220 @@
+#include "plan/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/checked.h"
+
+namespace ashlar {
+namespace {
+
+// For a model that does not say how far it was trained.
+constexpr int64_t kDefaultContext = 4096;
+// Positions are 32-bit in every kernel.
+constexpr int64_t kMostTokens = INT32_MAX;
+
+std::vector<PoolNeed> NeedsOf(const Plan& plan) {
+  std::vector<PoolNeed> needs;
+  for (const KvGroup& group : plan.groups) {
+    needs.push_back({CacheOf(group.attention.front().layer, group.dtype), group.block_tokens,
+                     group.page_bytes * static_cast<int64_t>(group.layers.size())});
+  }
+  return needs;
+}
+
+// What is left for the cache of `left` bytes under the spec's share or amount.
+int64_t Limit(const MemoryAmount& amount, int64_t left) {
+  if (amount.bytes) return *amount.bytes;
+  int64_t percent = amount.percent.value_or(80);
+  return left / 100 * percent + left % 100 * percent / 100;
+}
+
+std::string AmountText(const MemoryAmount& amount) {
+  return amount.bytes ? FormatBytes(*amount.bytes)
+                      : fmt::format("{}%", amount.percent.value_or(80));
+}
+
+Problem WeightsDoNotFit(const Spec& spec, const DeviceInfo& device, const MemoryBudget& memory) {
+  int64_t needed = memory.weight_bytes + memory.workspace_bytes;
+  return {spec.origins.Place("source"),
+          fmt::format("weights take {} and workspace {}, {} is free on {}; {} missing",
+                      FormatBytes(memory.weight_bytes), FormatBytes(memory.workspace_bytes),
+                      FormatBytes(memory.free_bytes), device.platform,
+                      FormatBytes(needed - memory.free_bytes)),
+          fmt::format("at most {} in all", FormatBytes(memory.free_bytes)),
+          "choose a smaller model or weight type, lower limits.batchTokens or limits.sequences, or "
+          "give the process more memory"};
+}
+
+Problem AmountTooLarge(const Spec& spec, const MemoryBudget& memory, int64_t left) {
+  return {spec.origins.Place("kv.memory"),
+          fmt::format("{} is more than what is left", FormatBytes(memory.kv_limit_bytes)),
+          fmt::format("at most {}: {} free, less weights {} and workspace {}", FormatBytes(left),
+                      FormatBytes(memory.free_bytes), FormatBytes(memory.weight_bytes),
+                      FormatBytes(memory.workspace_bytes)),
+          "lower kv.memory, or state a share such as 80%"};
+}
+
+// What a larger kv.memory would have to be, as the spec states it.
+std::string LargerMemory(const Spec& spec, int64_t needed, int64_t left) {
+  if (needed > left)
+    return fmt::format("give the process {} more memory", FormatBytes(needed - left));
+  if (spec.kv.memory.bytes) return fmt::format("set kv.memory to at least {}", FormatBytes(needed));
+  int64_t percent = static_cast<int64_t>((__int128{needed} * 100 + left - 1) / left);
+  return fmt::format("set kv.memory to at least {}%", std::max<int64_t>(percent, 1));
+}
+
+Problem ContextDoesNotFit(const Plan& plan, const Spec& spec, int64_t length, int64_t longest,
+                          int64_t needed, int64_t left) {
+  const MemoryBudget& memory = plan.memory;
+  bool asked = spec.context_length.has_value();
+  std::string shorter =
+      longest > 0 ? fmt::format("lower contextLength to {}", longest) : "choose a smaller model";
+  std::string smaller = plan.groups.front().dtype == DType::kF32 ? "set kv.dtype to bfloat16"
+                                                                 : "lower limits.batchTokens";
+  return {
+      spec.origins.Place(asked ? "contextLength" : "kv.memory"),
+      fmt::format("{} tokens need {} of KV cache, {} is there; {} missing (free {}, weights {}, "
+                  "workspace {}, kv.memory {})",
+                  length, FormatBytes(needed), FormatBytes(memory.kv_limit_bytes),
+                  FormatBytes(needed - memory.kv_limit_bytes), FormatBytes(memory.free_bytes),
+                  FormatBytes(memory.weight_bytes), FormatBytes(memory.workspace_bytes),
+                  AmountText(spec.kv.memory)),
+      longest > 0 ? fmt::format("at most {} tokens", longest) : "at least one block a group",
+      fmt::format("{}, {} or {}", shorter, LargerMemory(spec, needed, left), smaller)};
+}
+
+// The context that was asked for, or the model's own.
+int64_t WantedContext(Plan& plan, const Spec& spec, Problems& problems) {
+  int64_t own = std::min(plan.model.context_length, kMostTokens);
+  if (!spec.context_length) {
+    plan.context_reason = own > 0 ? "the model's own" : "default: the model states none";
+    return own > 0 ? own : kDefaultContext;
+  }
+  plan.context_reason = "contextLength";
+  int64_t asked = *spec.context_length, most = own > 0 ? own : kMostTokens;
+  if (asked < 1 || asked > most) {
+    problems.push_back({spec.origins.Place("contextLength"),
+                        asked < 1 ? fmt::format("{} is no length", asked)
+                                  : fmt::format("{} is more than the model was trained for", asked),
+                        fmt::format("1 to {}", most), fmt::format("set it to {} or less", most)});
+  }
+  return std::clamp<int64_t>(asked, 1, kMostTokens);
+}
+
+void FillBudget(Plan& plan, const Spec& spec, const DeviceInfo& device, int64_t weight_bytes,
+                int64_t workspace_bytes, int64_t left) {
+  plan.memory.free_bytes = device.free_bytes;
+  plan.memory.weight_bytes = weight_bytes;
+  plan.memory.workspace_bytes = workspace_bytes;
+  plan.memory.kv_limit_bytes = Limit(spec.kv.memory, std::max<int64_t>(left, 0));
+}
+
+}  // namespace
+
+std::optional<int64_t> SequenceBytes(const std::vector<PoolNeed>& needs, int64_t length,
+                                     int64_t in_flight) {
+  int64_t total = 0;
+  for (const PoolNeed& need : needs) {
+    std::optional<int64_t> bytes = CheckedMul(
+        BlocksPerRequest(need.cache, need.block_tokens, length, in_flight), need.block_bytes);
+    std::optional<int64_t> sum = bytes ? CheckedAdd(total, *bytes) : std::nullopt;
+    if (!sum) return std::nullopt;
+    total = *sum;
+  }
+  return total;
+}
+
+int64_t NullBlockBytes(const std::vector<PoolNeed>& needs) {
+  int64_t total = 0;
+  for (const PoolNeed& need : needs) total += need.block_bytes;
+  return total;
+}
+
+std::vector<int64_t> SplitPool(const std::vector<PoolNeed>& needs, int64_t bytes, int64_t length,
+                               int64_t in_flight, int sequences) {
+  int64_t sequence = SequenceBytes(needs, length, in_flight).value_or(0);
+  int64_t shared = bytes - NullBlockBytes(needs);
+  std::vector<int64_t> blocks;
+  for (const PoolNeed& need : needs) {
+    int64_t each = BlocksPerRequest(need.cache, need.block_tokens, length, in_flight);
+    int64_t fit = sequence > 0 ? static_cast<int64_t>(__int128{shared} * each / sequence) : 0;
+    int64_t most = static_cast<int64_t>(
+        std::min<__int128>(__int128{each} * sequences, __int128{INT32_MAX} - 1));
+    blocks.push_back(1 + std::min(fit, most));
+  }
+  return blocks;
+}
+
+int64_t LongestContext(const std::vector<PoolNeed>& needs, int64_t bytes, int64_t length,
+                       int64_t in_flight) {
+  auto fits = [&](int64_t tokens) {
+    std::optional<int64_t> sequence = SequenceBytes(needs, tokens, in_flight);
+    return sequence && *sequence <= bytes - NullBlockBytes(needs);
+  };
+  int64_t low = 0, high = length;  // low fits, or is 0
+  while (low < high) {
+    int64_t middle = high - (high - low) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+Problems SizeMemory(Plan& plan, const Spec& spec, const DeviceInfo& device, int64_t weight_bytes,
+                    int64_t workspace_bytes) {
+  Problems problems;
+  int64_t length = WantedContext(plan, spec, problems);
+  int64_t left = device.free_bytes - weight_bytes - workspace_bytes;
+  FillBudget(plan, spec, device, weight_bytes, workspace_bytes, left);
+  if (left <= 0) {
+    problems.push_back(WeightsDoNotFit(spec, device, plan.memory));
+    return problems;
+  }
+  if (plan.memory.kv_limit_bytes > left) {
+    problems.push_back(AmountTooLarge(spec, plan.memory, left));
+    return problems;
+  }
+  plan.context_length = length;
+  if (plan.groups.empty()) return problems;
+
+  std::vector<PoolNeed> needs = NeedsOf(plan);
+  int64_t limit = plan.memory.kv_limit_bytes;
+  int64_t longest = LongestContext(needs, limit, length, plan.batch_tokens);
+  std::optional<int64_t> sequence = SequenceBytes(needs, length, plan.batch_tokens);
+  int64_t needed = sequence.value_or(INT64_MAX / 2) + NullBlockBytes(needs);
+  if (longest == 0 || (longest < length && spec.context_length)) {
+    problems.push_back(ContextDoesNotFit(plan, spec, length, longest, needed, left));
+    return problems;
+  }
+  if (longest < length) {
+    plan.context_length = longest;
+    plan.context_reason = fmt::format("cut from {} to what fits", length);
+    plan.notes.push_back(
+        fmt::format("contextLength: cut from {} to {} tokens: one sequence needs {} of KV cache, "
+                    "{} is there",
+                    length, longest, FormatBytes(needed), FormatBytes(limit)));
+  }
+  std::vector<int64_t> blocks =
+      SplitPool(needs, limit, plan.context_length, plan.batch_tokens, plan.max_sequences);
+  plan.memory.sequence_bytes =
+      SequenceBytes(needs, plan.context_length, plan.batch_tokens).value_or(0);
+  plan.memory.sequences = plan.max_sequences;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    plan.groups[i].blocks = blocks[i];
+    int64_t each = BlocksPerRequest(needs[i].cache, needs[i].block_tokens, plan.context_length,
+                                    plan.batch_tokens);
+    if (each > 0) {
+      plan.memory.sequences = std::min(
+          plan.memory.sequences, static_cast<double>(blocks[i] - 1) / static_cast<double>(each));
+    }
+  }
+  return problems;
+}
+
+}  // namespace ashlar

@@ -1,0 +1,32 @@
+// What a row is judged against: the needs of one attention group, and the device that it would run
+// on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "probe/platform.h"
+
+namespace ashlar {
+
+struct AttentionRequest {
+  KvKind kind = KvKind::kFull;
+  int heads = 0, kv_heads = 0;  // of one rank
+  int head_dim = 0, head_dim_v = 0;
+  int window = 0;
+  DType dtype = DType::kF32;  // of q and out
+  DType kv_dtype = DType::kBF16;
+  int block_tokens = 0;            // only when the spec states one; 0 never refuses a row
+  std::optional<KvLayout> layout;  // only when the spec states one
+  bool sinks = false, non_causal = false, batch_invariant = false, kv_connector = false;
+};
+
+struct Target {
+  DeviceInfo device;
+  std::vector<std::string> platforms;  // whose rows may run here, best first
+  std::vector<std::string> present;    // platforms with a device on this machine
+};
+
+}  // namespace ashlar

@@ -1,0 +1,270 @@
+#include "plan/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "plan/validate.h"
+
+namespace ashlar {
+namespace {
+
+bool Contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+Candidate Judge(const Catalogue& catalogue, const AttentionRow& row,
+                const AttentionRequest& request, const Target& target, const Wish& wish) {
+  Candidate candidate{row.name, row.platform, 0, Validate(row, request, target), row.verification};
+  if (Contains(wish.forbid, row.name)) {
+    candidate.refusals.push_back({RefusalReason::kForbidden, wish.forbid_field,
+                                  fmt::format("take {} out of {}", row.name, wish.forbid_field)});
+  }
+  bool other = !candidate.refusals.empty() &&
+               candidate.refusals.front().reason == RefusalReason::kOtherDevice;
+  if (!other && Contains(catalogue.missing, row.name)) {
+    candidate.refusals.push_back({RefusalReason::kPluginMissing,
+                                  fmt::format("no plugin \"{}\" was found", row.platform),
+                                  fmt::format("install libashlar_{}.so", row.platform)});
+  }
+  return candidate;
+}
+
+// Preferred rows first, in the order of the wish; the rest keep theirs.
+void ApplyPreference(std::vector<const AttentionRow*>& ranked, const Wish& wish) {
+  std::stable_sort(ranked.begin(), ranked.end(), [&](const auto* a, const auto* b) {
+    auto place = [&](const AttentionRow* row) {
+      return std::find(wish.prefer.begin(), wish.prefer.end(), row->name) - wish.prefer.begin();
+    };
+    return place(a) < place(b);
+  });
+}
+
+std::string Reasons(const Candidate& candidate) {
+  std::string text;
+  for (const Refusal& refusal : candidate.refusals) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} ({})", Text(refusal.reason), refusal.detail);
+  }
+  return text;
+}
+
+std::string Changes(const Candidate& candidate) {
+  std::string text;
+  for (const Refusal& refusal : candidate.refusals) {
+    if (refusal.counterfactual.empty()) return "";
+    if (!text.empty()) text += " and ";
+    text += refusal.counterfactual;
+  }
+  return text;
+}
+
+std::string Describe(const AttentionRequest& request, const Target& target) {
+  return fmt::format("{}, {} heads on {} KV heads of {}, KV in {} on {} ({})", Name(request.kind),
+                     request.heads, request.kv_heads, request.head_dim, Info(request.kv_dtype).name,
+                     target.device.platform, target.device.product);
+}
+
+std::vector<std::string> ValidNames(const std::vector<Candidate>& candidates) {
+  std::vector<std::string> names;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.refusals.empty()) names.push_back(candidate.row);
+  }
+  return names;
+}
+
+Problem NothingValid(const std::vector<Candidate>& candidates, const AttentionRequest& request,
+                     const Target& target, const std::string& group) {
+  std::string reasons, change;
+  for (const Candidate& candidate : candidates) {
+    if (!reasons.empty()) reasons += "; ";
+    reasons += fmt::format("{}: {}", candidate.row, Reasons(candidate));
+    if (change.empty()) change = Changes(candidate);
+  }
+  return {fmt::format("group {}", group),
+          "no valid attention backend for " + Describe(request, target),
+          reasons.empty() ? "no backend is known" : reasons,
+          change.empty() ? "choose a platform with a backend for this attention type"
+                         : "try " + change};
+}
+
+Problem ForcedInvalid(const Candidate& forced, const std::vector<Candidate>& candidates,
+                      const Wish& wish, const std::string& group, const Origins& origins) {
+  std::vector<std::string> valid = ValidNames(candidates);
+  std::string next = Changes(forced);
+  if (next.empty() && !valid.empty()) next = "use " + OneOf(valid);
+  if (next.empty()) next = fmt::format("take {} out", wish.use_field);
+  return {origins.Place(wish.use_field),
+          fmt::format("{} is not valid for group {}", forced.row, group), Reasons(forced), next};
+}
+
+// The setting of the user that is this candidate's only obstacle, or "".
+std::string OnlyObstacle(const Candidate& candidate) {
+  if (candidate.refusals.size() != 1) return "";
+  if (candidate.refusals.front().reason == RefusalReason::kBlockSize) return "kv.blockSize";
+  if (candidate.refusals.front().reason == RefusalReason::kLayout) return "kv.layout";
+  return "";
+}
+
+// Rows of one platform that only this setting refuses.
+std::vector<const AttentionRow*> BlockedBy(const std::string& field,
+                                           const std::vector<const AttentionRow*>& ranked,
+                                           const std::vector<Candidate>& candidates,
+                                           const std::string& platform) {
+  std::vector<const AttentionRow*> rows;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].platform == platform && OnlyObstacle(candidates[i]) == field)
+      rows.push_back(ranked[i]);
+  }
+  return rows;
+}
+
+void ChooseForced(Selection& out, const std::vector<const AttentionRow*>& ranked, const Wish& wish,
+                  const std::string& group, const Origins& origins) {
+  out.requested = wish.use;
+  out.reason = "forced by " + wish.use_field;
+  auto forced = std::find_if(out.candidates.begin(), out.candidates.end(),
+                             [&](const Candidate& candidate) { return candidate.row == wish.use; });
+  if (forced == out.candidates.end()) return;  // CheckWishes names it
+  const AttentionRow* row = ranked[static_cast<size_t>(forced - out.candidates.begin())];
+  if (forced->refusals.empty()) {
+    out.row = row;
+  } else if (std::string field = OnlyObstacle(*forced); !field.empty()) {
+    out.blocking_field = field;
+    out.blocked = {row};
+  } else {
+    out.problem = ForcedInvalid(*forced, out.candidates, wish, group, origins);
+  }
+}
+
+// Notes what the user's setting passed over.
+void NoteObstacles(Selection& out, size_t chosen, const std::string& group,
+                   const Origins& origins) {
+  std::vector<std::string> passed;
+  std::string field;
+  for (size_t i = 0; i < chosen; ++i) {
+    std::string obstacle = OnlyObstacle(out.candidates[i]);
+    if (obstacle.empty()) continue;
+    field = obstacle;
+    passed.push_back(out.candidates[i].row);
+  }
+  if (passed.empty()) return;
+  out.notes.push_back(fmt::format(
+      "{}: passes over {} in group {}; {} is used instead and may be slower", origins.Place(field),
+      fmt::join(passed, ", "), group, out.candidates[chosen].row));
+}
+
+void ChooseFirstValid(Selection& out, const std::vector<const AttentionRow*>& ranked,
+                      const AttentionRequest& request, const Target& target, const Wish& wish,
+                      const std::string& group, const Origins& origins) {
+  out.requested = "auto";
+  if (!wish.prefer.empty()) out.requested = fmt::format("prefer {}", fmt::join(wish.prefer, ", "));
+  size_t chosen = 0;
+  while (chosen < ranked.size() && !out.candidates[chosen].refusals.empty()) ++chosen;
+
+  const std::string& home = target.device.platform;
+  bool away = chosen < ranked.size() && ranked[chosen]->platform != home &&
+              !Contains(wish.prefer, ranked[chosen]->name);
+  if (chosen == ranked.size() || away) {
+    for (const char* field : {"kv.blockSize", "kv.layout"}) {
+      out.blocked = BlockedBy(field, ranked, out.candidates, home);
+      if (out.blocked.empty()) continue;
+      out.blocking_field = field;
+      return;
+    }
+  }
+  if (chosen == ranked.size()) {
+    out.problem = NothingValid(out.candidates, request, target, group);
+    return;
+  }
+  out.row = ranked[chosen];
+  out.reason = fmt::format("rank {} of {} valid", chosen, ValidNames(out.candidates).size());
+  if (Contains(wish.prefer, out.row->name))
+    out.reason = fmt::format("preferred by {}, {}", wish.prefer_field, out.reason);
+  if (away) {
+    out.notes.push_back(fmt::format("group {}: no row of {} can carry it out; {} does and is slow",
+                                    group, home, out.row->name));
+  }
+  NoteObstacles(out, chosen, group, origins);
+}
+
+Problem UnknownRow(const Origins& origins, const std::string& field, const std::string& name,
+                   const std::vector<std::string>& known) {
+  std::string nearest = Nearest(name, known);
+  return {origins.Place(field), fmt::format("\"{}\" is no attention backend", name), OneOf(known),
+          nearest.empty() ? "name one of these" : "did you mean " + nearest + "?"};
+}
+
+}  // namespace
+
+Wish WishFor(const Spec& spec, const std::string& group, KvKind kind) {
+  Wish wish;
+  for (const std::string& key : {group, std::string(Name(kind)), std::string("default")}) {
+    auto entry = spec.backends.find(key);
+    if (entry == spec.backends.end()) continue;
+    const BackendChoice& choice = entry->second;
+    if (wish.use.empty() && !choice.use.empty()) {
+      wish.use = choice.use;
+      wish.use_field = fmt::format("backends.{}.use", key);
+    }
+    if (wish.prefer.empty() && !choice.prefer.empty()) {
+      wish.prefer = choice.prefer;
+      wish.prefer_field = fmt::format("backends.{}.prefer", key);
+    }
+    if (wish.forbid.empty() && !choice.forbid.empty()) {
+      wish.forbid = choice.forbid;
+      wish.forbid_field = fmt::format("backends.{}.forbid", key);
+    }
+  }
+  return wish;
+}
+
+Selection Select(const Catalogue& catalogue, const AttentionRequest& request, const Target& target,
+                 const Wish& wish, std::span<const RankRule> rules, const std::string& group,
+                 const Origins& origins) {
+  std::vector<const AttentionRow*> ranked = RankRows(catalogue.rows, request, target, rules);
+  ApplyPreference(ranked, wish);
+  Selection out;
+  for (const AttentionRow* row : ranked) {
+    Candidate candidate = Judge(catalogue, *row, request, target, wish);
+    candidate.rank = static_cast<int>(out.candidates.size());
+    out.candidates.push_back(std::move(candidate));
+  }
+  if (!wish.use.empty()) {
+    ChooseForced(out, ranked, wish, group, origins);
+  } else {
+    ChooseFirstValid(out, ranked, request, target, wish, group, origins);
+  }
+  return out;
+}
+
+Problems CheckWishes(const Spec& spec, const Catalogue& catalogue,
+                     const std::vector<KvGroup>& groups) {
+  std::vector<std::string> known;
+  for (const AttentionRow& row : catalogue.rows) known.push_back(row.name);
+  std::sort(known.begin(), known.end());
+  std::vector<std::string> keys = {"default"};
+  for (const KvGroup& group : groups) keys.push_back(group.name);
+
+  Problems problems;
+  for (const auto& [key, choice] : spec.backends) {
+    std::string field = "backends." + key;
+    if (!Contains(keys, key) && !ParseKvKind(key)) {
+      std::string nearest = Nearest(key, keys);
+      problems.push_back({spec.origins.Place(field),
+                          fmt::format("\"{}\" is no KV group of this model", key), OneOf(keys),
+                          nearest.empty() ? "name one of these" : "did you mean " + nearest + "?"});
+    }
+    auto check = [&](const std::string& name, const std::string& part) {
+      if (!Contains(known, name))
+        problems.push_back(UnknownRow(spec.origins, field + part, name, known));
+    };
+    if (!choice.use.empty()) check(choice.use, ".use");
+    for (const std::string& name : choice.prefer) check(name, ".prefer");
+    for (const std::string& name : choice.forbid) check(name, ".forbid");
+  }
+  return problems;
+}
+
+}  // namespace ashlar
