@@ -40,6 +40,7 @@ class Worker {
   void EndAll(FinishReason reason, const std::string& error);
 
   void FillStats(EngineStats& stats) const;
+  size_t prefixes() const { return cache_->prefixes(); }  // names that the prefix cache keeps
   // Hands out the events held.
   void Flush();
 

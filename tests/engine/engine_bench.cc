@@ -1,0 +1,184 @@
+// Host costs of the engine, with a toy model that costs next to nothing:
+//   engine_bench step [vocab]     microseconds of one decode step, by batch size
+//   engine_bench sampler [vocab]  microseconds of one sampled token, by settings
+//   engine_bench soak [requests]  resident memory while unique short prompts go by
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/toy_model_engine.h"
+
+namespace ashlar {
+namespace {
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Request MakeRequest(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  request.ignore_eos = true;
+  return request;
+}
+
+// Fills its logits once, so that a step is the engine's own work.
+class NoForward final : public Forward {
+ public:
+  NoForward(int64_t vocab, int rows) : vocab_(vocab), logits_(static_cast<size_t>(vocab * rows)) {
+    for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(i % 977) * 0.01f;
+  }
+  Result<Tensor> Run(const ModelWeights&, const std::vector<LayerKv>&,
+                     const StepInput& step) override {
+    return Tensor::Of(logits_.data(), DType::kF32, {step.logit_rows, vocab_});
+  }
+
+ private:
+  int64_t vocab_;
+  std::vector<float> logits_;
+};
+
+void Step(int64_t vocab) {
+  for (int batch : {1, 8, 64}) {
+    toy::Shape shape;
+    shape.vocab = vocab;
+    shape.context_length = 4096;
+    shape.groups = {{KvKind::kFull, 0, 2, 16, 0, 64 * 256},
+                    {KvKind::kSliding, 512, 2, 16, 0, 4096}};
+    Plan plan = toy::MakePlan(shape);
+    auto device = toy::OpenReference();
+    Engine::Options options;
+    options.max_sequences = 64;
+    options.batch_tokens = 2048;
+    Engine::Parts parts{std::make_unique<NoForward>(vocab, 64), Sha256};
+    auto worker = std::move(*Worker::Create(plan, *device, {}, options, std::move(parts)));
+    auto events = std::make_shared<EventQueue>();
+    for (int i = 0; i < batch; ++i) {
+      auto sequence = std::make_unique<Sequence>();
+      sequence->id = static_cast<uint64_t>(i + 1);
+      sequence->request = MakeRequest({}, 100'000);
+      sequence->tokens.assign(1000, i % static_cast<int>(vocab));
+      sequence->prompt_tokens = 1000;
+      sequence->events = events;
+      worker->Accept(std::move(sequence));
+    }
+    EngineStats stats;
+    auto step = [&] {
+      (void)worker->Step();
+      worker->FillStats(stats);
+      worker->Flush();
+      (void)events->Pop(std::chrono::milliseconds(0));
+    };
+    for (int i = 0; i < 200; ++i) step();
+    const int steps = 2000;
+    double start = Seconds();
+    for (int i = 0; i < steps; ++i) step();
+    fmt::print("batch {:3}, vocab {}: {:.1f} us a step\n", batch, vocab,
+               (Seconds() - start) / steps * 1e6);
+    worker->EndAll(FinishReason::kCancelled, "");
+  }
+}
+
+void TimeSampler(int64_t vocab) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(static_cast<size_t>(vocab));
+  for (float& logit : logits) logit = normal(random);
+  struct Case {
+    const char* name;
+    Sampling sampling;
+  };
+  std::vector<Case> cases(6);
+  cases[0] = {"greedy", {}};
+  cases[0].sampling.temperature = 0;
+  cases[1] = {"temperature 1", {}};
+  cases[2] = {"top-k 50", {}};
+  cases[2].sampling.top_k = 50;
+  cases[3] = {"top-p 0.95", {}};
+  cases[3].sampling.top_p = 0.95f;
+  cases[4] = {"min-p 0.05", {}};
+  cases[4].sampling.min_p = 0.05f;
+  cases[5] = {"greedy, 20 logprobs", {}};
+  cases[5].sampling.temperature = 0;
+  cases[5].sampling.logprobs = 20;
+  Sampler sampler;
+  for (const Case& c : cases) {
+    const int count = 200;
+    double start = Seconds();
+    int64_t sum = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+      SampleInput input;
+      input.logits = logits;
+      input.position = i;
+      sum += sampler.Sample(input, c.sampling).id;
+    }
+    fmt::print("vocab {}, {}: {:.0f} us a token ({})\n", vocab, c.name,
+               (Seconds() - start) / count * 1e6, sum % 10);
+  }
+  double start = Seconds();
+  bool finite = true;
+  for (int i = 0; i < 200; ++i) finite &= AllFinite(logits);
+  fmt::print("vocab {}, finite check: {:.0f} us a row ({})\n", vocab,
+             (Seconds() - start) / 200 * 1e6, finite);
+}
+
+int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+void Soak(int64_t requests) {
+  toy::ToyForward::Hooks hooks;
+  hooks.light = true;
+  toy::Shape shape;
+  shape.vocab = 4096;
+  toy::ToyEngine engine(shape, toy::SmallOptions(), hooks);
+  std::mt19937 random(2);
+  std::vector<double> at, resident;
+  double start = Seconds();
+  for (int64_t i = 0; i < requests; ++i) {
+    std::vector<int32_t> prompt(20);
+    for (int32_t& id : prompt) id = static_cast<int32_t>(random() % 4096);
+    auto events = std::make_shared<EventQueue>();
+    (void)engine->Submit(MakeRequest(std::move(prompt), 1), events);
+    while (!events->Pop(std::chrono::seconds(60))->finish) {
+    }
+    if (i >= requests / 2 && i % std::max<int64_t>(requests / 200, 1) == 0) {
+      at.push_back(static_cast<double>(i));
+      resident.push_back(static_cast<double>(ResidentBytes()));
+    }
+  }
+  double n = static_cast<double>(at.size()), sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (size_t i = 0; i < at.size(); ++i) {
+    sx += at[i], sy += resident[i], sxx += at[i] * at[i], sxy += at[i] * resident[i];
+  }
+  fmt::print(
+      "{} requests, {:.0f}/s: slope of the last half {:.4f} bytes a request, {:.0f} bytes "
+      "resident\n",
+      requests, static_cast<double>(requests) / (Seconds() - start),
+      (n * sxy - sx * sy) / (n * sxx - sx * sx), resident.back());
+}
+
+}  // namespace
+}  // namespace ashlar
+
+int main(int argc, char** argv) {
+  std::string what = argc > 1 ? argv[1] : "step";
+  int64_t number = argc > 2 ? std::stoll(argv[2]) : 0;
+  if (what == "sampler") {
+    ashlar::TimeSampler(number > 0 ? number : 150'000);
+  } else if (what == "soak") {
+    ashlar::Soak(number > 0 ? number : 1'000'000);
+  } else {
+    ashlar::Step(number > 0 ? number : 512);
+  }
+}

@@ -1,0 +1,258 @@
+#include "engine/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/engine_client.h"
+#include "support/toy_model_engine.h"
+
+namespace ashlar {
+namespace {
+
+Request Greedy(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  request.ignore_eos = true;
+  return request;
+}
+
+TEST(Engine, AnswersWithMaxTokensIds) {
+  toy::ToyEngine engine;
+  Answer answer = Ask(*engine, Greedy({3, 4, 5}, 7));
+  EXPECT_EQ(answer.ids.size(), 7u);
+  EXPECT_EQ(answer.finish, FinishReason::kLength);
+  EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.generated_tokens, 7);
+  EXPECT_EQ(stats.prompt_tokens, 3);
+  EXPECT_EQ(stats.steps, 7);
+  EXPECT_EQ(stats.finished[static_cast<size_t>(FinishReason::kLength)], 1);
+  EXPECT_EQ(stats.running, 0);
+  EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
+}
+
+TEST(Engine, StopsAtAStopIdAndKeepsItOut) {
+  toy::ToyEngine engine;
+  std::vector<int32_t> free_run = Ask(*engine, Greedy({3, 4, 5}, 20)).ids;
+  Request request = Greedy({3, 4, 5}, 20);
+  request.stop_ids = {free_run[4]};
+  Answer answer = Ask(*engine, request);
+  size_t first = static_cast<size_t>(std::ranges::find(free_run, free_run[4]) - free_run.begin());
+  EXPECT_EQ(answer.finish, FinishReason::kStop);
+  EXPECT_EQ(answer.stop_id, free_run[4]);
+  EXPECT_EQ(answer.ids,
+            std::vector<int32_t>(free_run.begin(), free_run.begin() + static_cast<long>(first)));
+}
+
+TEST(Engine, DoesNotStopBeforeMinTokens) {
+  toy::ToyEngine engine;
+  Request request = Greedy({3, 4, 5}, 20);
+  std::vector<int32_t> free_run = Ask(*engine, request).ids;
+  request.stop_ids = {free_run[0]};
+  request.min_tokens = 5;
+  Answer answer = Ask(*engine, request);
+  EXPECT_GE(answer.ids.size(), 5u);
+  EXPECT_EQ(std::ranges::count(answer.ids, free_run[0]), 0);
+}
+
+TEST(Engine, TheModelsEndIdStopsUnlessIgnored) {
+  toy::ToyForward::Hooks hooks;
+  hooks.row = [](std::span<float> row, int32_t) { row[0] = 100; };
+  toy::ToyEngine engine({}, toy::SmallOptions(), hooks);
+  Request request = Greedy({3}, 4);
+  EXPECT_EQ(Ask(*engine, request).ids, (std::vector<int32_t>{0, 0, 0, 0}));
+  request.ignore_eos = false;
+  Answer answer = Ask(*engine, request);
+  EXPECT_EQ(answer.finish, FinishReason::kStop);
+  EXPECT_TRUE(answer.ids.empty());
+}
+
+TEST(Engine, EndsAtTheContextLength) {
+  toy::Shape shape;
+  shape.context_length = 20;
+  toy::ToyEngine engine(shape);
+  Answer answer = Ask(*engine, Greedy({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 100));
+  EXPECT_EQ(answer.ids.size(), 10u);
+  EXPECT_EQ(answer.finish, FinishReason::kLength);
+}
+
+TEST(Engine, ZeroNewTokensScoresThePromptAlone) {
+  toy::ToyEngine engine;
+  Request request = Greedy({1, 2, 3, 4}, 0);
+  request.sampling.prompt_logprobs = 2;
+  Answer answer = Ask(*engine, request);
+  EXPECT_TRUE(answer.ids.empty());
+  EXPECT_EQ(answer.finish, FinishReason::kLength);
+  ASSERT_EQ(answer.prompt_logprobs.size(), 4u);
+  EXPECT_EQ(answer.prompt_logprobs[0].top.size(), 0u);
+  EXPECT_EQ(answer.prompt_logprobs[3].id, 4);
+  EXPECT_EQ(answer.prompt_logprobs[3].top.size(), 2u);
+}
+
+// KV-07: a repetitive prompt with logprobs, twice; the second time the cache holds all of it.
+TEST(Engine, ScoresARepeatedPromptTwice) {
+  toy::ToyEngine engine;
+  Request request = Greedy(std::vector<int32_t>(300, 7), 1);
+  request.sampling.prompt_logprobs = 5;
+  request.sampling.logprobs = 5;
+  Answer first = Ask(*engine, request), second = Ask(*engine, request);
+  for (const Answer* answer : {&first, &second}) {
+    ASSERT_EQ(answer->prompt_logprobs.size(), 300u);
+    for (size_t i = 1; i < 300; ++i) {
+      EXPECT_EQ(answer->prompt_logprobs[i].id, 7);
+      EXPECT_EQ(answer->prompt_logprobs[i].top.size(), 5u);
+      EXPECT_LT(answer->prompt_logprobs[i].logprob, 0);
+      EXPECT_EQ(answer->prompt_logprobs[i].logprob, first.prompt_logprobs[i].logprob);
+    }
+    EXPECT_EQ(answer->logprobs.size(), 1u);
+  }
+  EXPECT_EQ(first.ids, second.ids);
+  EXPECT_EQ(second.cached_tokens, 0);
+}
+
+TEST(Engine, RefusesWhatTheQueueCannotHold) {
+  std::mutex gate;
+  toy::ToyForward::Hooks hooks;
+  hooks.step = [&](const StepInput&) -> Status {
+    std::lock_guard hold(gate);
+    return Done{};
+  };
+  Engine::Options options = toy::SmallOptions();
+  options.queued_requests = 2;
+  options.queued_tokens = 100;
+  toy::ToyEngine engine({}, options, hooks);
+  std::vector<std::shared_ptr<EventQueue>> accepted;
+  int refused = 0;
+  {
+    std::lock_guard hold(gate);
+    for (int i = 0; i < 20; ++i) {
+      accepted.push_back(std::make_shared<EventQueue>());
+      auto outcome = engine->Submit(Greedy({1, 2}, 2), accepted.back());
+      if (std::holds_alternative<uint64_t>(outcome)) continue;
+      EXPECT_EQ(std::get<SubmitRefusal>(outcome), SubmitRefusal::kQueueFull);
+      accepted.pop_back();
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 10);
+  for (auto& events : accepted) EXPECT_EQ(Wait(*events).ids.size(), 2u);
+}
+
+TEST(Engine, RefusesAfterStopAcceptingAndFinishesWhatRuns) {
+  toy::ToyEngine engine;
+  Pending running = Submit(*engine, Greedy({1, 2}, 50));
+  engine->StopAccepting();
+  auto outcome = engine->Submit(Greedy({1}, 1), std::make_shared<EventQueue>());
+  EXPECT_EQ(std::get<SubmitRefusal>(outcome), SubmitRefusal::kStopping);
+  EXPECT_EQ(Wait(*running.events).ids.size(), 50u);
+}
+
+TEST(Engine, EndsEveryRequestWhenDestroyed) {
+  auto events = std::make_shared<EventQueue>();
+  {
+    toy::ToyEngine engine;
+    engine->Submit(Greedy({1, 2}, 450), events);
+  }
+  FinishReason finish = *Wait(*events).finish;
+  EXPECT_TRUE(finish == FinishReason::kCancelled || finish == FinishReason::kLength);
+}
+
+TEST(Engine, RefusesHarmfulRequestsWithAReason) {
+  toy::Shape shape;
+  shape.groups[0].blocks = 4;
+  toy::ToyEngine engine(shape);
+  struct {
+    std::vector<int32_t> prompt;
+    int max_tokens;
+    const char* reason;
+  } cases[] = {{{}, 4, "empty"},
+               {{1, 64}, 4, "token id 64 is not in the vocabulary of 64"},
+               {{-1}, 4, "token id -1"},
+               {std::vector<int32_t>(600, 1), 4, "the prompt has 600 tokens"},
+               {{1, 2, 3}, 63, "more KV blocks than there are"}};
+  for (const auto& c : cases) {
+    Answer answer = Ask(*engine, Greedy(c.prompt, c.max_tokens));
+    EXPECT_EQ(answer.finish, FinishReason::kError);
+    EXPECT_THAT(answer.error, testing::HasSubstr(c.reason));
+  }
+  EXPECT_EQ(Ask(*engine, Greedy({1, 2, 3}, 62)).ids.size(), 62u);
+}
+
+// NU-01: a row that is not finite ends its request, nobody else's, and what it computed is not
+// reused.
+TEST(Engine, ARowThatIsNotFiniteFailsItsRequestOnly) {
+  for (float poison :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
+    toy::ToyForward::Hooks hooks;
+    hooks.row = [poison](std::span<float> row, int32_t token) {
+      if (token == 63) row[40] = poison;
+    };
+    Engine::Options options = toy::SmallOptions();
+    options.batch_tokens = 16;  // the first blocks are published before the row is seen
+    toy::ToyEngine engine({}, options, hooks);
+    std::vector<int32_t> prompt(40, 7);
+    std::vector<int32_t> poisoned = prompt;
+    poisoned.push_back(63);
+    Request healthy = Greedy({1, 2, 3}, 20);
+    healthy.sampling.logit_bias = {{63, -100.0f}};
+    Pending good = Submit(*engine, healthy);
+    Answer bad = Ask(*engine, Greedy(poisoned, 5));
+    EXPECT_EQ(bad.finish, FinishReason::kError);
+    EXPECT_THAT(bad.error, testing::HasSubstr("not a finite number"));
+    EXPECT_TRUE(bad.ids.empty());
+    EXPECT_EQ(Wait(*good.events).ids.size(), 20u);
+    Request again = Greedy(prompt, 2);
+    again.sampling.logit_bias = {{63, -100.0f}};
+    EXPECT_EQ(Ask(*engine, again).cached_tokens, 0);
+    EXPECT_EQ(engine->stats().fault, "");
+  }
+}
+
+TEST(Engine, ADeviceFaultEndsAllAndRefusesMore) {
+  std::atomic<int> steps{0};
+  toy::ToyForward::Hooks hooks;
+  hooks.step = [&](const StepInput&) -> Status {
+    if (++steps > 3) return Problem{"attention", "the device said no", "", ""};
+    return Done{};
+  };
+  toy::ToyEngine engine({}, toy::SmallOptions(), hooks);
+  std::vector<Pending> pending;
+  for (int i = 0; i < 3; ++i) {
+    pending.push_back({});
+    // The fault may come before the last is submitted.
+    if (!std::holds_alternative<uint64_t>(
+            engine->Submit(Greedy({1, 2, i}, 100), pending.back().events))) {
+      pending.pop_back();
+    }
+  }
+  ASSERT_FALSE(pending.empty());
+  for (Pending& request : pending) {
+    Answer answer = Wait(*request.events);
+    EXPECT_EQ(answer.finish, FinishReason::kError);
+    EXPECT_EQ(answer.error, "the device failed");
+  }
+  EngineStats stats = engine->stats();
+  EXPECT_THAT(stats.fault, testing::HasSubstr("the device said no"));
+  EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
+  EXPECT_EQ(stats.groups[0].cached, 0);
+  auto outcome = engine->Submit(Greedy({1}, 1), std::make_shared<EventQueue>());
+  EXPECT_EQ(std::get<SubmitRefusal>(outcome), SubmitRefusal::kFault);
+}
+
+TEST(Engine, ALaterRequestWithoutASeedDrawsOtherNumbers) {
+  toy::ToyEngine engine;
+  Request request = Greedy({1, 2, 3}, 30);
+  request.sampling.temperature = 1;
+  EXPECT_NE(Ask(*engine, request).ids, Ask(*engine, request).ids);
+  request.sampling.seed = 5;
+  EXPECT_EQ(Ask(*engine, request).ids, Ask(*engine, request).ids);
+}
+
+}  // namespace
+}  // namespace ashlar
