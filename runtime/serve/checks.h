@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -64,7 +65,8 @@ class Readiness {
     Phase phase = Phase::kStarting;
     std::array<int, 9> state{};  // 0 not reached, 1 passed, 2 failed
     std::array<Problems, 9> problems;
-    bool ready = false;  // all passed and not draining
+    std::array<int64_t, 9> failures{};  // times that the check turned from not failed to failed
+    bool ready = false;                 // all passed, and the phase is kReady
     // The first check that has not passed, or the phase when all have: "backends", "draining".
     std::string blocker;
   };

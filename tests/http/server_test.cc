@@ -361,7 +361,7 @@ TEST_F(ServerTest, RefusesBeyondTheReservedPlacesAtOnce) {
   EXPECT_TRUE(Eventually([&] { return Client().Get("/health").status == 200; }));
 }
 
-TEST_F(ServerTest, SurvivesRunningOutOfFileHandles) {
+TEST_F(ServerTest, AP22_SurvivesRunningOutOfFileHandles) {
   HttpLimits limits;
   StartWith(limits);
   RawClient stream = Client();
