@@ -153,9 +153,10 @@ struct TinyEngine {
   TinyWeights source;
   std::unique_ptr<Engine> engine;
 
-  TinyEngine(Architecture architecture, const TinyBlocks& blocks, const Engine::Options& options)
+  TinyEngine(Architecture architecture, const TinyBlocks& blocks, const Engine::Options& options,
+             std::unique_ptr<Device> on = OpenReference())
       : plan(TinyPlan(architecture, blocks)),
-        device(OpenReference()),
+        device(std::move(on)),
         source(plan.model, *device),
         engine(std::move(*Engine::Start(plan, *device, std::move(source.weights), options))) {}
   Engine* operator->() { return engine.get(); }

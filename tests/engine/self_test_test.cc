@@ -1,0 +1,131 @@
+#include "engine/self_test.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/engine_client.h"
+#include "support/toy_model_engine.h"
+#include "support/toy_model_weights.h"
+
+namespace ashlar {
+namespace {
+
+std::string TwistedPath() {
+  return std::string(ASHLAR_BUILD_DIR) + "/tests/engine/libashlar_twisted.so";
+}
+
+int& Setting(const char* name) {
+  void* library = dlopen(TwistedPath().c_str(), RTLD_NOW | RTLD_LOCAL);
+  return *static_cast<int*>(dlsym(library, name));
+}
+
+std::unique_ptr<Device> OpenTwisted() {
+  auto plugin = Plugin::Load(TwistedPath());
+  return std::move(*Device::Open(**plugin, {0, 1, true}));
+}
+
+// A full and a sliding group of a grouped-query layer.
+Plan MakePlan(KvLayout layout, DType dtype, int block, int kernel_block) {
+  Plan plan;
+  plan.layout = layout;
+  for (int window : {0, 20}) {
+    LayerSpec layer;
+    layer.kind = window > 0 ? KvKind::kSliding : KvKind::kFull;
+    layer.heads = 4;
+    layer.kv_heads = 2;
+    layer.head_dim = 16;
+    layer.head_dim_v = 8;
+    layer.window = window;
+    layer.scale = 0.25f;
+    toy::Group group{layer.kind, window, 1, block, kernel_block, 10};
+    int index = static_cast<int>(plan.groups.size());
+    plan.groups.push_back(toy::MakeGroup(group, index, {index}, layer, dtype));
+  }
+  return plan;
+}
+
+TEST(SelfTest, PassesForTheReferenceInEveryLayoutBlockAndDType) {
+  auto device = OpenTwisted();  // copies to and fro, as a GPU would
+  auto reference = toy::OpenReference();
+  for (const LayoutInfo& layout : kLayouts) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      auto results = RunSelfTest(MakePlan(layout.layout, dtype, 16, 16), *device, *reference);
+      ASSERT_TRUE(results.ok()) << Text(results.problems());
+      ASSERT_EQ(results->size(), 2u);
+      for (const SelfTestResult& result : *results) {
+        EXPECT_TRUE(result.passed()) << Name(layout.layout) << " " << result.error;
+        EXPECT_EQ(result.row, "REFERENCE");
+        EXPECT_GT(result.tolerance, 0);
+      }
+    }
+  }
+  auto split = RunSelfTest(MakePlan(KvLayout::kLBNHC, DType::kBF16, 64, 16), *device, *reference);
+  EXPECT_TRUE(split->at(0).passed() && split->at(1).passed());
+  auto single = RunSelfTest(MakePlan(KvLayout::kLBHNC, DType::kBF16, 1, 1), *device, *reference);
+  EXPECT_TRUE(single->at(0).passed() && single->at(1).passed());
+}
+
+TEST(SelfTest, FailsForEachWayToBeWrong) {
+  auto device = OpenTwisted();
+  auto reference = toy::OpenReference();
+  Plan plan = MakePlan(KvLayout::kLBHNC, DType::kBF16, 16, 16);
+  int& twist = Setting("ashlar_test_twist");
+  for (int wrong : {1, 2, 3, 4}) {
+    twist = wrong;
+    auto results = RunSelfTest(plan, *device, *reference);
+    twist = 0;
+    ASSERT_TRUE(results.ok());
+    EXPECT_EQ(results->at(0).passed(), wrong == 2) << "twist " << wrong;  // no window, no edge
+    EXPECT_FALSE(results->at(1).passed()) << "twist " << wrong;
+  }
+  twist = 5;
+  auto results = RunSelfTest(plan, *device, *reference);
+  twist = 0;
+  EXPECT_TRUE(!results.ok() || !results->at(0).passed());
+}
+
+TEST(SelfTest, ADeviceFaultIsAProblem) {
+  auto device = OpenTwisted();
+  auto reference = toy::OpenReference();
+  Setting("ashlar_test_fail_after") = 1;
+  auto results = RunSelfTest(MakePlan(KvLayout::kLBHNC, DType::kF32, 16, 16), *device, *reference);
+  Setting("ashlar_test_fail_after") = -1;
+  EXPECT_FALSE(results.ok());
+}
+
+TEST(SelfTest, NamesARowThatIsNotThere) {
+  auto device = OpenTwisted();
+  auto reference = toy::OpenReference();
+  Plan plan = MakePlan(KvLayout::kLBHNC, DType::kF32, 16, 16);
+  plan.groups[1].attention[0].row = "CPU_WINDOW";
+  auto results = RunSelfTest(plan, *device, *reference);
+  ASSERT_FALSE(results.ok());
+  EXPECT_THAT(Text(results.problems()), testing::HasSubstr("no row CPU_WINDOW"));
+}
+
+// The engine reaches such memory by copies only, and answers as on host memory.
+TEST(Island, TheEngineCopiesToMemoryItCannotTouch) {
+  std::vector<Request> requests = RandomRequests(5, 6, toy::kTinyVocab, 40, 8);
+  toy::TinyEngine host(toy::Architecture::kGemma, {16, 0, 100}, toy::SmallOptions());
+  toy::TinyEngine island(toy::Architecture::kGemma, {16, 0, 100}, toy::SmallOptions(),
+                         OpenTwisted());
+  for (const Request& request : requests) {
+    EXPECT_EQ(Ask(*island, request).ids, Ask(*host, request).ids);
+  }
+}
+
+TEST(Island, AnOpThatFailsIsADeviceFault) {
+  toy::TinyEngine engine(toy::Architecture::kLlama, {16, 0, 100}, toy::SmallOptions(),
+                         OpenTwisted());
+  Request request;
+  request.prompt = {1, 2, 3};
+  Setting("ashlar_test_fail_after") = 6;
+  Answer answer = Ask(*engine, request);
+  Setting("ashlar_test_fail_after") = -1;
+  EXPECT_EQ(answer.finish, FinishReason::kError);
+  EXPECT_NE(engine->stats().fault, "");
+}
+
+}  // namespace
+}  // namespace ashlar
