@@ -1,0 +1,113 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ashlar {
+namespace {
+
+using testing::HasSubstr;
+
+Json Llama() {
+  return {{"model_type", "llama"},  {"hidden_size", 64},        {"intermediate_size", 96},
+          {"num_hidden_layers", 6}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+          {"vocab_size", 256}};
+}
+
+std::string Refusal(const Json& config) {
+  Result<ModelConfig> result = ReadModelConfig(config, "config.json");
+  return result.ok() ? "accepted" : Text(result.problems());
+}
+
+TEST(ModelConfig, ReadsTheGeometry) {
+  ModelConfig config = ReadModelConfig(Llama(), "config.json").value();
+  EXPECT_EQ(config.layers.size(), 6u);
+  EXPECT_EQ(config.layers[0].head_dim, 16);
+  EXPECT_FLOAT_EQ(config.layers[0].scale, 0.25f);
+  EXPECT_EQ(config.ropes[0].inv_freq.size(), 8u);
+  EXPECT_TRUE(config.has_forward);
+}
+
+TEST(ModelConfig, UnknownArchitectureIsRefusedByName) {
+  Json config = Llama();
+  config["model_type"] = "qwen4";
+  EXPECT_THAT(Refusal(config),
+              HasSubstr("config.json model_type: architecture \"qwen4\" is not supported"));
+  EXPECT_THAT(Refusal(config),
+              HasSubstr("llama, mistral, qwen2, qwen3, gemma3_text, mixtral or qwen3_moe"));
+}
+
+TEST(ModelConfig, UnknownRopeScalingIsRefusedByName) {
+  Json config = Llama();
+  config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
+  EXPECT_EQ(Refusal(config),
+            "config.json rope_scaling.rope_type: \"spiral\" is not supported: default, linear, "
+            "llama3 or yarn; choose a model with one of "
+            "these");
+}
+
+TEST(ModelConfig, NestedRopeBaseIsUsed) {
+  Json config = Llama();
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000.0}};
+  ModelConfig model = ReadModelConfig(config, "config.json").value();
+  EXPECT_NEAR(model.ropes[0].inv_freq[1], std::pow(500000.0, -2.0 / 16), 1e-7);
+}
+
+TEST(ModelConfig, ReportsEveryMistakeAtOnce) {
+  Json config = Llama();
+  config["hidden_size"] = -1;
+  config["num_attention_heads"] = "four";
+  config["hidden_act"] = "relu";
+  config["rms_norm_eps"] = true;
+  EXPECT_EQ(ReadModelConfig(config, "config.json").problems().size(),
+            4u + 1u);  // 1 head is no multiple of 2 KV heads either
+}
+
+TEST(ModelConfig, MistralGivesEveryLayerTheWindow) {
+  Json config = Llama();
+  config["model_type"] = "mistral";
+  config["sliding_window"] = 4096;
+  for (const LayerSpec& layer : ReadModelConfig(config, "config.json").value().layers) {
+    EXPECT_EQ(layer.kind, KvKind::kSliding);
+    EXPECT_EQ(layer.window, 4096);
+  }
+}
+
+TEST(ModelConfig, GemmaHasFiveSlidingLayersToOneFull) {
+  Json config = Llama();
+  config["model_type"] = "gemma3_text";
+  config["sliding_window"] = 512;
+  ModelConfig model = ReadModelConfig(config, "config.json").value();
+  std::string kinds;
+  for (const LayerSpec& layer : model.layers) kinds += layer.kind == KvKind::kSliding ? 's' : 'f';
+  EXPECT_EQ(kinds, "sssssf");
+  EXPECT_EQ(model.layers[0].rope, 1);
+  EXPECT_EQ(model.layers[5].rope, 0);
+  EXPECT_TRUE(model.sandwich_norms);
+}
+
+TEST(ModelConfig, UnknownLayerTypeIsRefusedByName) {
+  Json config = Llama();
+  config["model_type"] = "qwen3";
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 8;
+  config["layer_types"] = {"full_attention", "full_attention", "full_attention",
+                           "full_attention", "full_attention", "linear_attention"};
+  EXPECT_THAT(Refusal(config), HasSubstr("\"linear_attention\" is not supported"));
+}
+
+TEST(ModelConfig, MixtureOfExpertsIsPlanOnly) {
+  Json config = Llama();
+  config["model_type"] = "mixtral";
+  EXPECT_FALSE(ReadModelConfig(config, "config.json").value().has_forward);
+}
+
+TEST(ModelConfig, SoftCappingIsRefused) {
+  Json config = Llama();
+  config["model_type"] = "gemma3_text";
+  config["final_logit_softcapping"] = 30.0;
+  EXPECT_THAT(Refusal(config), HasSubstr("final_logit_softcapping: is set"));
+}
+
+}  // namespace
+}  // namespace ashlar
