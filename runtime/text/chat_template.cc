@@ -5,6 +5,11 @@
 #include "text/text.h"
 
 namespace ashlar {
+namespace {
+
+constexpr uint32_t kMaxMilliseconds = 200;  // of processor time; a render takes about one
+
+}  // namespace
 
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_view source,
                                                             std::string_view bos,
@@ -26,7 +31,8 @@ Result<std::string> ChatTemplate::Render(std::string_view document,
   const auto limit = static_cast<size_t>(std::max<int64_t>(max_output_bytes, 0));
   ashlar_buffer text{};
   err_fault* error = nullptr;
-  if (tmpl_render(handle_, Borrow(document), limit, seconds, &text, &error) != ASHLAR_OK) {
+  if (tmpl_render(handle_, Borrow(document), limit, kMaxMilliseconds, seconds, &text, &error) !=
+      ASHLAR_OK) {
     return TakeProblem(error);
   }
   return TakeString(text);

@@ -102,7 +102,7 @@ class ChatTemplate {
   // `document` is the JSON object of variables: messages, tools, add_generation_prompt, and any
   // chat_template_kwargs. A refusal by raise_exception, the client's fault, has the place
   // "messages"; the template's own failure has "chat template:LINE"; a limit (1,000,000 steps, 64
-  // nested calls, 200 ms, `max_output_bytes`) has "chat template".
+  // nested calls, 200 ms of processor time, `max_output_bytes`) has "chat template".
   Result<std::string> Render(std::string_view document, int64_t max_output_bytes) const;
 
  private:

@@ -6,6 +6,8 @@
 namespace ashlar {
 namespace {
 
+constexpr std::string_view kDefaultPre = "default";
+
 std::vector<ashlar_bytes> BorrowAll(std::span<const std::string> texts) {
   std::vector<ashlar_bytes> borrowed;
   borrowed.reserve(texts.size());
@@ -38,7 +40,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view tokenize
 Result<std::unique_ptr<Tokenizer>> Tokenizer::FromGguf(const GgufVocabulary& vocabulary) {
   const std::vector<ashlar_bytes> tokens = BorrowAll(vocabulary.tokens);
   const std::vector<ashlar_bytes> merges = BorrowAll(vocabulary.merges);
-  const std::string_view pre = vocabulary.pre.empty() ? "default" : vocabulary.pre;
+  const std::string_view pre =
+      vocabulary.pre.empty() ? kDefaultPre : std::string_view(vocabulary.pre);
   const bool sentencepiece = vocabulary.model == "llama";
 
   tok_vocabulary raw{};

@@ -94,9 +94,11 @@ int tmpl_compile(ashlar_bytes source, ashlar_bytes bos, ashlar_bytes eos, tmpl_h
                  err_fault** error);
 void tmpl_free(tmpl_handle* tmpl);
 /* `document`: one JSON object of variables. `now_seconds`, since 1970 in UTC, is what strftime_now
- * shows. Bounded by 1,000,000 steps, 64 nested calls, 200 ms and `max_output_bytes`. */
+ * shows. Bounded by 1,000,000 steps, 64 nested calls, `max_milliseconds` of processor time and
+ * `max_output_bytes`. */
 int tmpl_render(const tmpl_handle* tmpl, ashlar_bytes document, size_t max_output_bytes,
-                int64_t now_seconds, ashlar_buffer* out, err_fault** error);
+                uint32_t max_milliseconds, int64_t now_seconds, ashlar_buffer* out,
+                err_fault** error);
 
 /* ---- gd: grammars ---- */
 typedef struct gd_factory gd_factory;

@@ -3,6 +3,7 @@
 use super::{Limits, Template};
 use crate::boundary::{guard, Buffer, Bytes, Fault};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[no_mangle]
 pub unsafe extern "C" fn tmpl_compile(
@@ -35,12 +36,14 @@ pub unsafe extern "C" fn tmpl_render(
     template: *const Template,
     document: Bytes,
     max_output_bytes: usize,
+    max_milliseconds: u32,
     now_seconds: i64,
     out: *mut Buffer,
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let limits = Limits { max_output_bytes, now_seconds };
+        let max_time = Duration::from_millis(max_milliseconds.into());
+        let limits = Limits { max_output_bytes, max_time, now_seconds };
         let text = (*template).render(document.text("template variables")?, &limits)?;
         *out = Buffer::of(text.into_bytes());
         Ok(())

@@ -5,6 +5,9 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Value};
 
 pub fn add(environment: &mut Environment) {
+    // Not in Hugging Face's environment, or of no use there, and quadratic in nesting.
+    environment.remove_filter("pprint");
+    environment.remove_global("debug");
     environment.add_filter("tojson", tojson);
     environment.add_test("sequence", is_sequence);
     environment.add_test("iterable", is_iterable);

@@ -55,8 +55,18 @@ impl Template {
 
     /// `document` is one JSON object of variables.
     pub fn render(&self, document: &str, limits: &Limits) -> Outcome<String> {
-        let deadline = Deadline::start(limits.now_seconds);
-        let context = self.context(document, deadline)?;
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .name("render".to_string())
+                .stack_size(limits::STACK_BYTES)
+                .spawn_scoped(scope, || self.render_here(document, limits))
+                .map_err(|e| Fault::new(Status::Failed, NAME, format!("no thread: {e}")))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn render_here(&self, document: &str, limits: &Limits) -> Outcome<String> {
+        let context = self.context(document, Deadline::start(limits))?;
         let template = self.environment.get_template(NAME).map_err(|e| fault_of(&e))?;
         let mut writer = LimitedWriter::new(limits.max_output_bytes);
         let rendered = template.render_captured_to(context, &mut writer).map(|_| ());
