@@ -39,6 +39,7 @@ struct Checkpoint {
   std::optional<Json> generation_config;  // generation_config.json
   std::map<std::string, GgufValue> gguf;  // metadata of a GGUF
   std::vector<MappedFile> files;
+  bool on_disk = false;             // `files` are mapped: pages let go of can be read again
   std::vector<TensorInfo> tensors;  // sorted by name
 
   // Tokenizer of a Hugging Face folder; a GGUF keeps its own in `gguf` under tokenizer.*.

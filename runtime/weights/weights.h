@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "checkpoint/checkpoint.h"
+#include "device/device.h"
 #include "model/forward.h"
-#include "plan/plan.h"
 
 namespace ashlar {
 
@@ -15,7 +15,8 @@ using LoadProgress = std::function<void(int64_t done, int64_t total)>;
 // Every tensor that the architecture needs must be there with the right shape, and every tensor in
 // the file must be needed (or on the architecture's list of ignored names); else all mistakes are
 // reported, naming tensor and byte range. Matrices that the plugin reads in place stay views of the
-// mapped files: the checkpoint must outlive the result.
+// mapped files: the checkpoint must outlive the result, and so must the device. Of a matrix that
+// the plugin copies, the process keeps the copy only.
 Result<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config,
                                  const Device& device, const LoadProgress& progress);
 
