@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <vector>
 
 namespace ashlar {
 namespace {
@@ -121,9 +119,17 @@ Capability CpuCapability(std::string_view flags) {
     });
     if (!all) continue;
     capability.value |= row.bit;
-    capability.names.emplace_back(row.name);
   }
+  capability.names = IsaNames(capability.value);
   return capability;
+}
+
+std::vector<std::string> IsaNames(uint32_t bits) {
+  std::vector<std::string> names;
+  for (const IsaRow& row : kIsaRows) {
+    if (bits & row.bit) names.emplace_back(row.name);
+  }
+  return names;
 }
 
 CpuFacts ReadCpuFacts(const RootFiles& files) {

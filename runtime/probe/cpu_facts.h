@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "probe/platform.h"
 #include "probe/root_files.h"
@@ -28,5 +29,7 @@ CpuFacts ReadCpuFacts(const RootFiles& files);
 
 // Instruction sets by the kernel's flags, which leave out what the kernel has not switched on.
 Capability CpuCapability(std::string_view flags);
+// Names of CpuIsa bits.
+std::vector<std::string> IsaNames(uint32_t bits);
 
 }  // namespace ashlar

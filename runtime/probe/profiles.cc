@@ -7,6 +7,7 @@
 
 #include "base/mapped_file.h"
 #include "base/nearest.h"
+#include "probe/cpu_facts.h"
 
 namespace ashlar {
 namespace {
@@ -18,17 +19,6 @@ constexpr int64_t kCaptureBytes = 4 * kMiB;
 
 constexpr uint32_t kIsaAvx512 = kAvx2 | kAvx512 | kAvx512Vnni | kAvx512Bf16;
 constexpr uint32_t kIsaAmx = kIsaAvx512 | kAmx | kAvxVnni;
-
-struct IsaName {
-  uint32_t bit;
-  std::string_view name;
-};
-constexpr std::array<IsaName, 6> kIsaNames = {{{kAvx2, "avx2"},
-                                               {kAvx512, "avx512f"},
-                                               {kAvx512Vnni, "avx512_vnni"},
-                                               {kAvx512Bf16, "avx512_bf16"},
-                                               {kAmx, "amx"},
-                                               {kAvxVnni, "avx_vnni"}}};
 
 // A machine with at most one kind of accelerator. Memory is what is free before anything runs.
 struct Profile {
@@ -78,10 +68,7 @@ DeviceInfo Host(const Profile& profile, const char* platform) {
   DeviceInfo device;
   device.platform = platform;
   device.product = profile.cpu;
-  device.capability = {CapabilityUnit::kCpu, profile.isa, {}};
-  for (const IsaName& isa : kIsaNames) {
-    if (profile.isa & isa.bit) device.capability.names.emplace_back(isa.name);
-  }
+  device.capability = {CapabilityUnit::kCpu, profile.isa, IsaNames(profile.isa)};
   device.memory_space = "host";
   device.memory_bytes = profile.host_bytes;
   device.free_bytes = profile.host_bytes / 16 * 15;
