@@ -53,6 +53,22 @@ Pages::~Pages() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
+Slabs::Part Slabs::Take(int64_t bytes) {
+  constexpr int64_t kSlab = 32 << 20;
+  const int64_t size = (bytes + 63) / 64 * 64;
+  if (current_ == nullptr || used_ + size > current_->bytes()) {
+    auto slab = std::make_shared<Pages>(size > kSlab ? size : kSlab);
+    if (slab->data() == nullptr) return {};
+    // The piece with more room left goes on being used.
+    if (size > kSlab / 2 && current_ != nullptr) return {slab, slab->data()};
+    current_ = std::move(slab);
+    used_ = 0;
+  }
+  void* data = static_cast<char*>(current_->data()) + used_;
+  used_ += size;
+  return {current_, data};
+}
+
 void* Scratch::Bytes(int64_t bytes) {
   if (bytes > pages_.bytes()) {
     pages_ = Pages();

@@ -31,6 +31,21 @@ class Pages {
   int64_t bytes_ = 0;
 };
 
+// Hands out 64-byte aligned parts of large pieces, so that small weights also lie in huge pages. A
+// piece is given back when its last part is.
+class Slabs {
+ public:
+  struct Part {
+    std::shared_ptr<Pages> slab;
+    void* data = nullptr;  // null: no memory
+  };
+  Part Take(int64_t bytes);
+
+ private:
+  std::shared_ptr<Pages> current_;
+  int64_t used_ = 0;
+};
+
 // Grows, never shrinks; contents are lost when it grows.
 class Scratch {
  public:
@@ -62,6 +77,7 @@ struct ashlar_device {
   ashlar::cpu::ThreadPool pool;
   std::unordered_map<void*, ashlar::cpu::Pages> memory;
   std::vector<int64_t> launches;  // by row
+  ashlar::cpu::Slabs weights;
 
   ashlar::cpu::Scratch x_codes, x_scale, x_half_sum, x_bf16;  // matmul
   std::vector<ashlar::cpu::Scratch> per_thread;               // attention

@@ -21,7 +21,7 @@ struct QuantRows {
 
 struct QuantMatmul {
   const uint8_t* tiles;
-  int64_t tile_bytes, scales_offset;  // of one tile; where its scales begin
+  int64_t tile_bytes, codes_offset;  // of one tile; its scales come first
   int64_t tile_begin, tile_end;
   int64_t rows;  // of the weight: the last tile may have fewer than 16
   int offset;    // code of value 0 as packed for this level

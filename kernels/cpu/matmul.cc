@@ -57,7 +57,7 @@ void RunTiles(const ashlar_device& device, const WeightPart& part, const Inputs&
   if (part.quant >= 0) {
     kernels.matmul_quant[part.quant]({.tiles = part.tiles,
                                       .tile_bytes = part.tile_bytes,
-                                      .scales_offset = part.scales_offset,
+                                      .codes_offset = part.codes_offset,
                                       .tile_begin = begin,
                                       .tile_end = end,
                                       .rows = part.rows,

@@ -105,8 +105,8 @@ template <int kIndex>
 void PackTile(const WeightPart& part, int64_t cols, const uint8_t* source, int64_t tile) {
   constexpr QuantFormat kFormat = kQuantFormats[kIndex];
   constexpr int kSubs = kFormat.group_blocks;
-  uint8_t* codes = part.tiles + tile * part.tile_bytes;
-  uint8_t* scales = codes + part.scales_offset;
+  uint8_t* scales = part.tiles + tile * part.tile_bytes;
+  uint8_t* codes = scales + part.codes_offset;
   const int64_t row_bytes = cols / kFormat.source_columns * kFormat.source_bytes;
   const int64_t first = tile * kTileRows;
   const int rows = static_cast<int>(part.rows - first < kTileRows ? part.rows - first : kTileRows);
@@ -148,8 +148,8 @@ void PackTiles(const WeightPart& part, int64_t cols, const uint8_t* source, int6
 
 void UnpackRow(const WeightPart& part, int64_t cols, int64_t row, float* out) {
   const QuantFormat& f = kQuantFormats[part.quant];
-  const uint8_t* codes = part.tiles + row / kTileRows * part.tile_bytes;
-  const uint8_t* scales = codes + part.scales_offset;
+  const uint8_t* scales = part.tiles + row / kTileRows * part.tile_bytes;
+  const uint8_t* codes = scales + part.codes_offset;
   const int r = static_cast<int>(row % kTileRows);
   for (int64_t block = 0; block < cols / kBlockColumns; ++block) {
     const uint8_t* group = scales + block / f.group_blocks * f.group_scale_bytes();

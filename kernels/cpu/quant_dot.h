@@ -9,6 +9,9 @@
 
 namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
 
+// A core waits for memory unless far more lines are on their way than it can ask for by reading on.
+inline constexpr int kFetchAhead = 8192;
+
 struct BlockScales {
   F32x16 low, high;  // for columns 0..15 and 16..31; equal unless the format has half blocks
   F32x16 minimum;
@@ -22,6 +25,8 @@ struct Packed {
   static constexpr bool kMinimum = kFormat.minimum;
   static constexpr bool kHalves = kFormat.dtype == ASHLAR_Q6_K;
   static constexpr int kCodeBytes = kFormat.block_code_bytes();
+  static constexpr int kFetchBytes =
+      kCodeBytes + kFormat.group_scale_bytes() / kFormat.group_blocks;
 
   template <int kVector>
   static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
@@ -71,6 +76,7 @@ struct Unpacked {
   static constexpr bool kMinimum = Source::kMinimum;
   static constexpr bool kHalves = Source::kHalves;
   static constexpr int kCodeBytes = 512;
+  static constexpr int kFetchBytes = 0;  // in cache already
 
   template <int kVector>
   static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
@@ -126,7 +132,10 @@ ASHLAR_INLINE void DotBlocks(const uint8_t* const tile_codes[kTiles],
   const uint8_t* codes[kTiles];
   for (int t = 0; t < kTiles; ++t) codes[t] = tile_codes[t];
   const int8_t* xc = x.codes;
+  const uint8_t* ahead = tile_scales[0] + kFetchAhead;
   for (int64_t block = 0; block < blocks; ++block) {
+    for (int line = 0; line < F::kFetchBytes; line += 64) __builtin_prefetch(ahead + line);
+    ahead += F::kFetchBytes;
     F32x16 low[kTiles], high[kTiles], minimum[kTiles];
     for (int t = 0; t < kTiles; ++t) {
       const BlockScales s = F::Scales(tile_scales[t], block);

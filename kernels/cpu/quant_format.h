@@ -1,8 +1,8 @@
 // How a block-quantised weight lies in memory once packed: 16 rows (a tile) side by side, so that
 // one register holds four consecutive values of each of the 16.
 //
-// A tile is its codes, then its scales. Codes, for every 32 columns (a block), 64-byte vectors in
-// which byte 4*r + i belongs to row r:
+// A tile is its scales, then its codes, so that reading on fetches both. Codes, for every 32
+// columns (a block), 64-byte vectors in which byte 4*r + i belongs to row r:
 //   8 bits: 8 vectors; vector j holds columns 4j..4j+3.
 //   4 bits: 4 vectors; vector j holds columns 4j.. in the low nibbles and 16 + 4j.. in the high.
 //   5 bits: 4 bits, then 1 vector whose bit j is bit 4 of the code in column 4j + i.
@@ -33,6 +33,7 @@ struct QuantFormat {
   bool minimum;
   int offset;
 
+  // Of 16 rows and 32 columns.
   constexpr int block_code_bytes() const { return 64 * code_bits; }
   constexpr int group_scale_bytes() const {
     if (group_blocks == 1) return minimum ? 64 : 32;

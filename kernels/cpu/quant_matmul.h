@@ -37,8 +37,8 @@ ASHLAR_INLINE void StoreTile(const QuantMatmul& a, int64_t row, int64_t tile, F3
 template <class F, int kRows>
 ASHLAR_INLINE void DirectRows(const QuantMatmul& a, int64_t row) {
   for (int64_t tile = a.tile_begin; tile < a.tile_end; ++tile) {
-    const uint8_t* codes = a.tiles + tile * a.tile_bytes;
-    const uint8_t* scales = codes + a.scales_offset;
+    const uint8_t* scales = a.tiles + tile * a.tile_bytes;
+    const uint8_t* codes = scales + a.codes_offset;
     F32x16 acc[kRows][1];
     for (int r = 0; r < kRows; ++r) acc[r][0] = Set1(0.0f);
     DotBlocks<F, kRows, 1>(&codes, &scales, a.x.k / kBlockColumns, RowsFrom(a, row, 0), acc);
@@ -111,8 +111,8 @@ static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t ti
   for (int64_t block = 0; block < all; block += kChunkBlocks) {
     const int64_t blocks = all - block < kChunkBlocks ? all - block : kChunkBlocks;
     for (int t = 0; t < kTiles; ++t) {
-      const uint8_t* codes = a.tiles + (tile + t) * a.tile_bytes;
-      Decode<F>(codes, codes + a.scales_offset, block, blocks, d.codes[t], d.scales[t]);
+      const uint8_t* scales = a.tiles + (tile + t) * a.tile_bytes;
+      Decode<F>(scales + a.codes_offset, scales, block, blocks, d.codes[t], d.scales[t]);
     }
     int64_t r = 0;
     for (; r + kGemmRows <= rows; r += kGemmRows)

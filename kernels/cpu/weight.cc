@@ -14,12 +14,12 @@ int FloatBytes(ashlar_dtype dtype) {
 }
 
 struct TileShape {
-  int64_t scales_offset, bytes;
+  int64_t codes_offset, bytes;
 };
 TileShape ShapeOf(const QuantFormat& f, int64_t cols) {
   const int64_t blocks = cols / kBlockColumns;
-  const int64_t codes = blocks * f.block_code_bytes();
-  return {codes, codes + (blocks / f.group_blocks * f.group_scale_bytes() + 63) / 64 * 64};
+  const int64_t scales = (blocks / f.group_blocks * f.group_scale_bytes() + 63) / 64 * 64;
+  return {scales, scales + blocks * f.block_code_bytes()};
 }
 
 int64_t Tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
@@ -61,10 +61,10 @@ int CreateWeight(ashlar_device& device, const ashlar_weight_desc& desc, const vo
   auto weight = std::make_unique<ashlar_weight>();
   weight->cols = desc.cols;
   const int64_t bytes = PackedBytes(desc);
-  weight->pages = Pages(bytes);
-  if (bytes > 0 && weight->pages.data() == nullptr)
+  if (bytes > 0) weight->packed = device.weights.Take(bytes);
+  if (bytes > 0 && weight->packed.data == nullptr)
     return Fail("weight_create: no memory for " + std::to_string(bytes) + " bytes");
-  uint8_t* next = static_cast<uint8_t*>(weight->pages.data());
+  uint8_t* next = static_cast<uint8_t*>(weight->packed.data);
   for (int i = 0; i < desc.parts; ++i) {
     WeightPart part;
     part.dtype = desc.dtype[i];
@@ -80,7 +80,7 @@ int CreateWeight(ashlar_device& device, const ashlar_weight_desc& desc, const vo
       const TileShape shape = ShapeOf(f, desc.cols);
       part.tiles = next;
       part.tile_bytes = shape.bytes;
-      part.scales_offset = shape.scales_offset;
+      part.codes_offset = shape.codes_offset;
       part.offset = part.dtype == ASHLAR_Q8_0 ? device.kernels.q8_offset : f.offset;
       next += part.tile_count() * shape.bytes;
       const auto* source = static_cast<const uint8_t*>(sources[i]);

@@ -15,12 +15,12 @@ struct WeightPart {
   int quant = -1;  // index in kQuantFormats, or -1: floats in place
   int64_t rows = 0;
   int64_t first_row = 0;  // in the stack
-  // Floats: the source and bytes a row. Packed: the tiles, one tile's bytes and where its scales
+  // Floats: the source and bytes a row. Packed: the tiles, one tile's bytes and where its codes
   // begin.
   const char* source = nullptr;
   int64_t row_bytes = 0;
   uint8_t* tiles = nullptr;
-  int64_t tile_bytes = 0, scales_offset = 0;
+  int64_t tile_bytes = 0, codes_offset = 0;
   int offset = 0;  // code of value 0 as packed
 
   int64_t tile_count() const { return (rows + kTileRows - 1) / kTileRows; }
@@ -42,7 +42,7 @@ void UnpackRow(const WeightPart& part, int64_t cols, int64_t row, float* out);
 struct ashlar_weight {
   int64_t rows = 0, cols = 0;
   std::vector<ashlar::cpu::WeightPart> parts;
-  ashlar::cpu::Pages pages;
+  ashlar::cpu::Slabs::Part packed;
 };
 
 namespace ashlar::cpu {
