@@ -96,10 +96,10 @@ TEST(Sampler, TopKTakesTheLowestIdsOfATie) {
   EXPECT_EQ(seen, (std::set<int32_t>{1, 2}));
 }
 
-// Chi-square of 20,000 draws against the exact chances; the bound is passed by chance once in 10^6.
+// Chi-square of 8,000 draws against the exact chances; the bound is passed by chance once in 10^6.
 TEST(Sampler, DrawsFollowTheStatedDistribution) {
   std::mt19937 random(12);
-  for (int c = 0; c < 40; ++c) {
+  for (int c = 0; c < 28; ++c) {
     SCOPED_TRACE(testing::Message() << "case " << c);
     size_t vocab = 5 + random() % 60;
     std::vector<float> logits = RandomLogits(random, vocab, 2);
@@ -113,7 +113,7 @@ TEST(Sampler, DrawsFollowTheStatedDistribution) {
     std::vector<int32_t> prompt = {0, 1, 1}, generated = {1, 3, 3, 4};
     auto chances = Naive({logits.begin(), logits.end()}, sampling, prompt, generated);
 
-    const int draws = 20'000;
+    const int draws = 8'000;
     std::map<int32_t, int> counts;
     Sampler sampler;
     for (uint64_t i = 0; i < draws; ++i) {
@@ -135,7 +135,7 @@ TEST(Sampler, DrawsFollowTheStatedDistribution) {
     }
     if (rest_expected >= 5) chi += std::pow(rest - rest_expected, 2) / rest_expected, ++cells;
     for (const auto& [id, count] : counts) {
-      if (count > 0) EXPECT_TRUE(chances.contains(id)) << "token " << id << " was cut";
+      EXPECT_TRUE(count == 0 || chances.contains(id)) << "token " << id << " was cut";
     }
     double k = std::max(cells - 1, 1);  // Wilson-Hilferty, z = 4.75
     double bound = k * std::pow(1 - 2 / (9 * k) + 4.75 * std::sqrt(2 / (9 * k)), 3);
@@ -145,7 +145,7 @@ TEST(Sampler, DrawsFollowTheStatedDistribution) {
 
 // On a large vocabulary the cuts are those of a full sort.
 TEST(Sampler, CutsOfALargeVocabularyAreExact) {
-  for (unsigned seed = 1; seed <= 12; ++seed) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
     std::vector<float> logits = RandomLogits(random, 20'000, seed % 2 == 0 ? 3.0f : 0.02f);
@@ -154,7 +154,7 @@ TEST(Sampler, CutsOfALargeVocabularyAreExact) {
     if (seed % 3 != 1) sampling.top_p = 0.3f;
     auto chances = Naive({logits.begin(), logits.end()}, sampling, {}, {});
     std::set<int32_t> seen;
-    for (uint64_t i = 0; i < 400; ++i) {
+    for (uint64_t i = 0; i < 150; ++i) {
       int32_t id = Pick(logits, sampling, seed, i);
       ASSERT_TRUE(chances.contains(id));
       seen.insert(id);
@@ -185,9 +185,9 @@ TEST(Sampler, TheRandomStreamIsFixed) {
 
 TEST(Sampler, UniformsAreUniform) {
   std::array<int, 64> cells{};
-  for (uint64_t i = 0; i < 64'000; ++i) ++cells[static_cast<size_t>(UniformAt(5, i) * 64)];
+  for (uint64_t i = 0; i < 32'000; ++i) ++cells[static_cast<size_t>(UniformAt(5, i) * 64)];
   double chi = 0;
-  for (int count : cells) chi += std::pow(count - 1000.0, 2) / 1000.0;
+  for (int count : cells) chi += std::pow(count - 500.0, 2) / 500.0;
   EXPECT_LT(chi, 130);  // 63 degrees of freedom, about 1 in 10^6
 }
 
@@ -244,7 +244,7 @@ TEST(Sampler, ExtremeSettingsStillGiveAToken) {
       sampling.min_p = 1;
       int32_t id = Pick(logits, sampling);
       EXPECT_TRUE(id >= 0 && id < 4);
-      if (temperature <= 1) EXPECT_EQ(id, 2);
+      EXPECT_TRUE(temperature > 1 || id == 2);
     }
   }
 }
