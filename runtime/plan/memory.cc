@@ -61,7 +61,8 @@ Problem AmountTooLarge(const Spec& spec, const MemoryBudget& memory, int64_t lef
 std::string LargerMemory(const Spec& spec, int64_t needed, int64_t left) {
   if (needed > left)
     return fmt::format("give the process {} more memory", FormatBytes(needed - left));
-  if (spec.kv.memory.bytes) return fmt::format("set kv.memory to at least {}", FormatBytes(needed));
+  if (spec.kv.memory.bytes)
+    return fmt::format("set kv.memory to at least {}MiB", CeilDiv(needed, int64_t{1} << 20));
   int64_t percent = static_cast<int64_t>((__int128{needed} * 100 + left - 1) / left);
   return fmt::format("set kv.memory to at least {}%", std::max<int64_t>(percent, 1));
 }

@@ -174,7 +174,7 @@ TEST(BlockSize, PowersOfTwoGiveTheLargestDivisor) {  // BV-37, BV-23
 
 TEST(BlockSize, AnEmptyListTakesNoKernelBlock) {
   EXPECT_EQ(Rows({{A({})}}).Kernel(0, 16), -1);
-  EXPECT_EQ(Rows({{}}).Kernel(0, 16), 16);
+  EXPECT_EQ(KernelBlock({}, 16), 16);
 }
 
 TEST(BlockSize, SharedPreferenceWins) {

@@ -154,9 +154,10 @@ TEST(ResolveLayout, ACommonSetIsRankedByFirstPlaces) {
 }
 
 TEST(ResolveLayout, ThoseWhoTakeAnyDoNotVote) {
+  const std::vector<std::vector<KvLayout>> kAny(1), kNone;
   EXPECT_EQ(Lists({{}, {LHBNC}}).Resolve(), "LHBNC");
-  EXPECT_EQ(Lists({{}}).Resolve(), "LBNHC");
-  EXPECT_EQ(Lists({}).Resolve(), "LBNHC");
+  EXPECT_EQ(Lists(kAny).Resolve(), "LBNHC");
+  EXPECT_EQ(Lists(kNone).Resolve(), "LBNHC");
 }
 
 TEST(ResolveLayout, AnExplicitOneMustBeACandidate) {
@@ -187,9 +188,8 @@ TEST(PlaceGroups, PutsPoolsOneAfterTheOther) {
     group.page_bytes = 640;
     group.blocks = 5;
   }
-  groups[0].content_bytes = 7;  // 6720 bytes, no end at a multiple of 64
+  groups[0].content_bytes = 7;  // 3 layers x 5 blocks x 448 bytes
   groups[0].page_bytes = 448;
-  groups[0].blocks = 5;
   EXPECT_EQ(PlaceGroups(groups, KvLayout::kLBHNC), 6720 + 9600);
   EXPECT_EQ(groups[0].offset, 0);
   EXPECT_EQ(groups[1].offset, 6720);

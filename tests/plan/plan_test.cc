@@ -258,7 +258,7 @@ TEST(MakePlan, RefusesAContextThatDoesNotFit) {
             "model.yaml:5:16 contextLength: 8192 tokens need 180.7 MiB of KV cache, 64 MiB is "
             "there; 116.7 MiB missing (free 8 GiB, weights 97 MiB, workspace W, kv.memory 64 "
             "MiB): at most 2880 tokens; lower contextLength to 2880, set kv.memory to at least "
-            "180.7 MiB or lower limits.batchTokens");
+            "181MiB or lower limits.batchTokens");
 }
 
 TEST(MakePlan, RefusesAPoolWithoutRoomForOneBlock) {
@@ -267,7 +267,7 @@ TEST(MakePlan, RefusesAPoolWithoutRoomForOneBlock) {
   EXPECT_THAT(Refusal(spec, CpuPlatform(), DenseModel()),
               ::testing::AllOf(::testing::StartsWith("model.yaml kv.memory: 8192 tokens need"),
                                HasSubstr("at least one block a group; choose a smaller model, set "
-                                         "kv.memory to at least 180.7 MiB")));
+                                         "kv.memory to at least 181MiB")));
 }
 
 TEST(MakePlan, RefusesWeightsThatDoNotFit) {

@@ -89,21 +89,22 @@ Catalogue& Kept(Catalogue catalogue) {  // a selection points into it
   return *kept.back();
 }
 
-Outcome Run(std::vector<AttentionRow> rows, const AttentionRequest& request, const Target& target,
-            const Wish& wish = {}, std::span<const RankRule> rules = kCudaRules) {
+Outcome Choose(std::vector<AttentionRow> rows, const AttentionRequest& request,
+               const Target& target, const Wish& wish = {},
+               std::span<const RankRule> rules = kCudaRules) {
   return {Select(Kept({std::move(rows), {}}), request, target, wish, rules, "full_attention",
                  BasicSpec().origins)};
 }
 
-Outcome RunCpu(std::vector<AttentionRow> rows, const AttentionRequest& request,
-               const Wish& wish = {}) {
-  return Run(std::move(rows), request, CpuTarget(), wish, kRankRules);
+Outcome ChooseCpu(std::vector<AttentionRow> rows, const AttentionRequest& request,
+                  const Wish& wish = {}) {
+  return Choose(std::move(rows), request, CpuTarget(), wish, kRankRules);
 }
 
 std::vector<AttentionRow> CpuRows() { return {Reference(), CpuWindow(), CpuPaged()}; }
 
 TEST(Select, HopperDenseTakesFlashAttention) {  // SV-01
-  Outcome out = Run(CudaRows(), Dense(), Cuda(90));
+  Outcome out = Choose(CudaRows(), Dense(), Cuda(90));
   EXPECT_EQ(out.row(), "FLASH_ATTN");
   EXPECT_EQ(out.selection.requested, "auto");
   EXPECT_EQ(out.selection.reason, "rank 0 of 3 valid");
@@ -111,16 +112,16 @@ TEST(Select, HopperDenseTakesFlashAttention) {  // SV-01
 }
 
 TEST(Select, RankFollowsTheArchitecture) {  // SV-02
-  EXPECT_EQ(Run(CudaRows(), Dense(), Cuda(100)).row(), "FLASHINFER");
+  EXPECT_EQ(Choose(CudaRows(), Dense(), Cuda(100)).row(), "FLASHINFER");
   std::vector<AttentionRow> without = CudaRows();
   std::erase_if(without, [](const AttentionRow& row) { return row.name == "FLASHINFER"; });
-  EXPECT_EQ(Run(without, Dense(), Cuda(100)).row(), "FLASH_ATTN");
+  EXPECT_EQ(Choose(without, Dense(), Cuda(100)).row(), "FLASH_ATTN");
 }
 
 TEST(Select, ARowThatIsNotBuiltForTheDeviceIsPassedOver) {
   std::vector<AttentionRow> rows = CudaRows();
   rows[3].built_for = {"sm_80"};
-  Outcome out = Run(rows, Dense(), Cuda(121));
+  Outcome out = Choose(rows, Dense(), Cuda(121));
   EXPECT_EQ(out.row(), "FLASHINFER");
   EXPECT_THAT(out.why("FLASH_ATTN"), ElementsAre(RefusalReason::kNotBuilt));
 }
@@ -128,14 +129,14 @@ TEST(Select, ARowThatIsNotBuiltForTheDeviceIsPassedOver) {
 TEST(Select, SinksRuleOutRowsWithoutThem) {  // SV-07
   AttentionRequest request = Dense();
   request.sinks = true;
-  Outcome out = Run(CudaRows(), request, Cuda(120));
+  Outcome out = Choose(CudaRows(), request, Cuda(120));
   EXPECT_EQ(out.row(), "TRITON_ATTN");
   EXPECT_THAT(out.why("FLASH_ATTN"), ElementsAre(RefusalReason::kSinks));
   EXPECT_THAT(out.why("FLASHINFER"), ElementsAre(RefusalReason::kSinks));
 }
 
 TEST(Select, AForcedRowThatCannotIsLoud) {  // SV-06, SV-08
-  Outcome out = Run(CudaRows(), Dense(512), Cuda(120), Forced("FLASHINFER"));
+  Outcome out = Choose(CudaRows(), Dense(512), Cuda(120), Forced("FLASHINFER"));
   EXPECT_EQ(out.row(), "");
   EXPECT_EQ(out.selection.problem.Text(),
             "model.yaml backends.default.use: FLASHINFER is not valid for group full_attention: "
@@ -144,7 +145,7 @@ TEST(Select, AForcedRowThatCannotIsLoud) {  // SV-06, SV-08
 }
 
 TEST(Select, AForcedRowThatCanIsTaken) {
-  Outcome out = Run(CudaRows(), Dense(), Cuda(90), Forced("TRITON_ATTN"));
+  Outcome out = Choose(CudaRows(), Dense(), Cuda(90), Forced("TRITON_ATTN"));
   EXPECT_EQ(out.row(), "TRITON_ATTN");
   EXPECT_EQ(out.selection.requested, "TRITON_ATTN");
   EXPECT_EQ(out.selection.reason, "forced by backends.default.use");
@@ -158,17 +159,19 @@ TEST(Select, EachGroupHasItsOwnForcedRow) {  // SV-08, second half
   sliding.kind = KvKind::kSliding;
   sliding.window = 128;
   EXPECT_EQ(
-      Run(CudaRows(), Dense(512), Cuda(120), WishFor(spec, "full_attention", KvKind::kFull)).row(),
+      Choose(CudaRows(), Dense(512), Cuda(120), WishFor(spec, "full_attention", KvKind::kFull))
+          .row(),
       "TRITON_ATTN");
   EXPECT_EQ(
-      Run(CudaRows(), sliding, Cuda(120), WishFor(spec, "sliding_window", KvKind::kSliding)).row(),
+      Choose(CudaRows(), sliding, Cuda(120), WishFor(spec, "sliding_window", KvKind::kSliding))
+          .row(),
       "FLASHINFER");
 }
 
 TEST(Select, ABlockNoRowTakesBlocksThemAll) {  // SV-11
   AttentionRequest request = Dense();
   request.block_tokens = 8;
-  Outcome out = Run(CudaRows(), request, Cuda(90));
+  Outcome out = Choose(CudaRows(), request, Cuda(90));
   EXPECT_EQ(out.row(), "");
   EXPECT_EQ(out.selection.blocking_field, "kv.blockSize");
   EXPECT_EQ(out.selection.blocked.size(), 3u);
@@ -180,16 +183,16 @@ TEST(Select, ABlockMustBeAMultipleOfAForcedRowsKernelBlock) {  // SV-12, SV-13
   AttentionRequest request = Dense(576);
   request.kind = KvKind::kMla;
   request.block_tokens = 32;
-  Outcome out = Run(CudaRows(), request, Cuda(90), Forced("FLASHMLA"));
+  Outcome out = Choose(CudaRows(), request, Cuda(90), Forced("FLASHMLA"));
   EXPECT_EQ(out.row(), "");
   EXPECT_EQ(out.selection.blocking_field, "kv.blockSize");
   request.block_tokens = 128;
-  EXPECT_EQ(Run(CudaRows(), request, Cuda(90), Forced("FLASHMLA")).row(), "FLASHMLA");
+  EXPECT_EQ(Choose(CudaRows(), request, Cuda(90), Forced("FLASHMLA")).row(), "FLASHMLA");
 }
 
 TEST(Select, NeverTakesADenseRowForLatentAttention) {  // SV-14
   AttentionRequest request = OnCpu(KvKind::kMla);
-  Outcome out = RunCpu(CpuRows(), request);
+  Outcome out = ChooseCpu(CpuRows(), request);
   EXPECT_EQ(out.row(), "");
   EXPECT_THAT(out.why("CPU_PAGED"), ElementsAre(RefusalReason::kMla, RefusalReason::kKind));
   EXPECT_THAT(out.selection.problem.Text(),
@@ -202,7 +205,7 @@ TEST(Select, NeverTakesADenseRowForLatentAttention) {  // SV-14
 TEST(Select, ReportsEveryCandidateWhenNoneIsValid) {
   AttentionRow a = CpuPaged(), b = Reference();
   a.head_multiple = b.head_multiple = 48;
-  EXPECT_EQ(RunCpu({a, b}, OnCpu()).selection.problem.Text(),
+  EXPECT_EQ(ChooseCpu({a, b}, OnCpu()).selection.problem.Text(),
             "group full_attention: no valid attention backend for full_attention, 32 heads on 8 KV "
             "heads of 64, KV in bfloat16 on cpu (Test CPU): CPU_PAGED: head_size not supported "
             "(head size 64: CPU_PAGED needs a multiple of 48); REFERENCE: head_size not supported "
@@ -215,22 +218,22 @@ TEST(Select, SuggestsTheChangeThatAdmitsACandidate) {
   row.batch_invariant = false;
   AttentionRequest request = OnCpu();
   request.batch_invariant = true;
-  Outcome out = RunCpu({row}, request);
+  Outcome out = ChooseCpu({row}, request);
   EXPECT_EQ(out.row(), "");
   EXPECT_EQ(out.selection.problem.next, "try numerics: fast");
 }
 
 TEST(Select, KeepsReferenceForLast) {
-  EXPECT_THAT(RunCpu(CpuRows(), OnCpu()).order(),
+  EXPECT_THAT(ChooseCpu(CpuRows(), OnCpu()).order(),
               ElementsAre("CPU_PAGED", "CPU_WINDOW", "REFERENCE"));
-  EXPECT_EQ(RunCpu(CpuRows(), OnCpu()).row(), "CPU_PAGED");
-  EXPECT_EQ(RunCpu(CpuRows(), OnCpu(KvKind::kSliding)).row(), "CPU_WINDOW");
+  EXPECT_EQ(ChooseCpu(CpuRows(), OnCpu()).row(), "CPU_PAGED");
+  EXPECT_EQ(ChooseCpu(CpuRows(), OnCpu(KvKind::kSliding)).row(), "CPU_WINDOW");
 }
 
 TEST(Select, FallsToReferenceOnlyForWhatTheModelIs) {
   AttentionRequest request = OnCpu();
   request.head_dim = request.head_dim_v = 20;
-  Outcome out = RunCpu(CpuRows(), request);
+  Outcome out = ChooseCpu(CpuRows(), request);
   EXPECT_EQ(out.row(), "REFERENCE");
   EXPECT_THAT(out.selection.notes,
               ElementsAre("group full_attention: no row of cpu can carry it out; REFERENCE does "
@@ -238,7 +241,7 @@ TEST(Select, FallsToReferenceOnlyForWhatTheModelIs) {
   // The same by the user's block size is a refusal.
   request = OnCpu();
   request.block_tokens = 24;
-  out = RunCpu(CpuRows(), request);
+  out = ChooseCpu(CpuRows(), request);
   EXPECT_EQ(out.row(), "");
   EXPECT_EQ(out.selection.blocking_field, "kv.blockSize");
   ASSERT_EQ(out.selection.blocked.size(), 1u);
@@ -252,7 +255,7 @@ TEST(Select, WarnsWhenASettingPassesOverAFasterRow) {
   constexpr RankRule kRules[] = {{"cpu", 0, 0, 0, {"CPU_FAST", "CPU_PAGED"}}};
   AttentionRequest request = OnCpu();
   request.block_tokens = 48;
-  Outcome out = Run({fast, CpuPaged()}, request, CpuTarget(), {}, kRules);
+  Outcome out = Choose({fast, CpuPaged()}, request, CpuTarget(), {}, kRules);
   EXPECT_EQ(out.row(), "CPU_PAGED");
   EXPECT_EQ(out.selection.reason, "rank 1 of 1 valid");
   EXPECT_THAT(out.selection.notes,
@@ -268,24 +271,24 @@ TEST(Select, VerificationOrdersRowsOfOnePlatformOnly) {
   planned.name = "A";
   planned.verification = Verification::kPlanned;
   b.verification = Verification::kCompileVerified;
-  EXPECT_THAT(RunCpu({planned, b, c, Reference()}, OnCpu()).order(),
+  EXPECT_THAT(ChooseCpu({planned, b, c, Reference()}, OnCpu()).order(),
               ElementsAre("C", "B", "A", "REFERENCE"));
   // Nothing but planned rows: shown, and not moved to another platform.
-  EXPECT_EQ(RunCpu({planned, Reference()}, OnCpu()).row(), "A");
+  EXPECT_EQ(ChooseCpu({planned, Reference()}, OnCpu()).row(), "A");
 }
 
 TEST(Select, RowsThatNoRuleNamesFollowByName) {
   AttentionRow z = CpuPaged(), a = CpuPaged();
   z.name = "Z";
   a.name = "A";
-  EXPECT_THAT(RunCpu({z, a, CpuPaged()}, OnCpu()).order(), ElementsAre("CPU_PAGED", "A", "Z"));
+  EXPECT_THAT(ChooseCpu({z, a, CpuPaged()}, OnCpu()).order(), ElementsAre("CPU_PAGED", "A", "Z"));
 }
 
 TEST(Select, PrefersAndForbids) {
   Wish wish;
   wish.prefer = {"REFERENCE"};
   wish.prefer_field = "backends.default.prefer";
-  Outcome out = RunCpu(CpuRows(), OnCpu(), wish);
+  Outcome out = ChooseCpu(CpuRows(), OnCpu(), wish);
   EXPECT_EQ(out.row(), "REFERENCE");
   EXPECT_EQ(out.selection.requested, "prefer REFERENCE");
   EXPECT_EQ(out.selection.reason, "preferred by backends.default.prefer, rank 0 of 2 valid");
@@ -294,7 +297,7 @@ TEST(Select, PrefersAndForbids) {
   Wish forbid;
   forbid.forbid = {"CPU_PAGED"};
   forbid.forbid_field = "backends.default.forbid";
-  out = RunCpu(CpuRows(), OnCpu(), forbid);
+  out = ChooseCpu(CpuRows(), OnCpu(), forbid);
   EXPECT_EQ(out.row(), "REFERENCE");
   EXPECT_THAT(out.why("CPU_PAGED"), ElementsAre(RefusalReason::kForbidden));
 }
@@ -304,7 +307,7 @@ TEST(Select, InvarianceAdmitsOnlyInvariantRows) {
   rows[2].batch_invariant = false;
   AttentionRequest request = OnCpu();
   request.batch_invariant = true;
-  EXPECT_EQ(RunCpu(rows, request).row(), "REFERENCE");
+  EXPECT_EQ(ChooseCpu(rows, request).row(), "REFERENCE");
 }
 
 TEST(Select, ARowWithoutItsPluginIsShownAndRefused) {
