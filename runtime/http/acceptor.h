@@ -1,5 +1,5 @@
 // Listens, and hands each accepted socket on. The only includer of cpp-httplib, of which it uses
-// the accept loop: docs/decisions/0010-http-guard.md says why its parser sees no byte.
+// the accept loop: docs/decisions/0020-http-guard.md says why its parser sees no byte.
 #pragma once
 
 #include <functional>
