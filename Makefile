@@ -34,7 +34,7 @@ unit: setup-test ## unit tests under ASan and UBSan
 
 tsan: setup-test ## tests with threads under TSan
 	cmake --preset tsan -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
-	cmake --build --preset tsan -j $(JOBS) --target tsan_tests
+	cmake --build --preset tsan -j $(JOBS) --target threaded_tests
 	ctest --test-dir build/tsan --output-on-failure -j $(JOBS) -L threads --no-tests=error
 
 e2e: setup-test build ## the real binary with real clients

@@ -1,0 +1,206 @@
+"""The demo model through the real binary: the plan that is carried out, right answers, limits, drain."""
+import json
+import re
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import ASHLAR, ROOT, Server, rows_of
+
+DEMO = "name: demo\nsource: {builtin: demo}\n"
+
+
+def ask(server, question, **more):
+    status, body = server.post("/v1/chat/completions", {"model": "demo", "temperature": 0, "max_tokens": 64,
+                                                        "messages": [{"role": "user", "content": question}], **more})
+    assert status == 200, body
+    return body["choices"][0]["message"]["content"]
+
+
+class Demo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(DEMO)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__()
+
+    def test_two_groups_have_their_own_backends(self):
+        status = self.server.status()
+        self.assertEqual(rows_of(status), {("sliding_window", 0): "CPU_WINDOW", ("full_attention", 0): "CPU_PAGED"})
+        self.assertEqual(status["plan"]["layout"], "LBHNC")
+        self.assertEqual(status["phase"], "ready")
+        self.assertTrue(all(test["error"] <= test["tolerance"] for test in status["selfTest"]), status["selfTest"])
+        print(f"exec to Ready, demo: {self.server.ready_seconds:.3f} s")
+
+    def test_the_selection_is_logged(self):
+        log = self.server.log()
+        self.assertRegex(log, r"\[select\] group=0 attn=0 kind=sliding_window backend=CPU_WINDOW requested=auto")
+        self.assertRegex(log, r"\[select\] group=1 attn=0 kind=full_attention backend=CPU_PAGED requested=auto")
+        self.assertIn("Using LBHNC KV cache layout.", log)
+
+    def test_sums_are_right(self):
+        for a, b in [(7, 5), (38, 47), (99, 99), (64, 9), (50, 50)]:
+            self.assertEqual(ask(self.server, f"What is {a}+{b}?"), str(a + b))
+
+    def test_lookups_are_right_beyond_the_window(self):
+        facts = "Ann has a red ball. Bob has a blue cup. Cara has a green hat. Dan has a yellow kite. Eva has a pink drum. Finn has a brown box. "
+        self.assertEqual(ask(self.server, facts + "What does Bob have?"), "Bob has a blue cup.")
+        self.assertEqual(ask(self.server, facts + "Who has the kite?"), "Dan has the kite.")
+        self.assertEqual(ask(self.server, facts + "What colour is the drum?"), "The drum is pink.")
+
+    def test_json_answers_parse(self):
+        answer = json.loads(ask(self.server, "Ann is 7 years old and lives in Oslo. Answer in JSON with name, age and city."))
+        self.assertEqual(answer, {"name": "Ann", "age": 7, "city": "Oslo"})
+
+    def test_a_prefix_is_found_again(self):
+        facts = "Gus has a white bell. Hana has a black key. Ivo has an orange map. Jill has a grey ring. Kim has a purple coat. "
+        before = self.server.status()["engine"]
+        first = ask(self.server, facts + "What does Hana have?")
+        second = ask(self.server, facts + "What does Hana have?")
+        self.assertEqual(first, second)
+        after = self.server.metrics()
+        hits = sum(value for name, value in after.items() if name.startswith("ashlar_kv_group_prefix_hits_total"))
+        self.assertGreater(hits, 0, before)
+
+    def test_selection_changes_the_kernel_that_runs(self):
+        with Server(DEMO + "platform: reference\n") as server:
+            self.assertEqual(set(rows_of(server.status()).values()), {"REFERENCE"})
+            self.assertEqual(ask(server, "What is 7+5?"), "12")
+
+    def test_numerics_invariant_gives_the_same_answer_alone_and_in_a_crowd(self):
+        with Server(DEMO + "numerics: invariant\n") as server:
+            body = {"model": "demo", "prompt": "Once upon a time", "max_tokens": 48, "temperature": 0, "logprobs": 2}
+            alone = server.post("/v1/completions", body)[1]["choices"][0]
+            answers = [None] * 31
+            def one(i):
+                other = body if i % 3 == 0 else {**body, "prompt": f"In the {['river', 'mill', 'barn'][i % 3]} lived a fox number {i}"}
+                answers[i] = server.post("/v1/completions", other)[1]["choices"][0]
+            threads = [threading.Thread(target=one, args=(i,)) for i in range(31)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+            for i in range(0, 31, 3):
+                self.assertEqual(answers[i]["text"], alone["text"])
+                self.assertEqual(answers[i]["logprobs"]["token_logprobs"], alone["logprobs"]["token_logprobs"])
+
+
+class Streams(unittest.TestCase):
+    def read_stream(self, server, results, i):
+        import http.client
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        body = {"model": "demo", "stream": True, "max_tokens": 400, "ignore_eos": True, "temperature": 0.8, "seed": i,
+                "prompt": f"Once upon a time there was a fox named {['Ann', 'Bob', 'Cara'][i % 3]}."}
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        results[i] = (response.status, text)
+
+    def test_sixty_four_streams_then_sigterm(self):
+        with Server(DEMO + "limits: {sequences: 64}\n") as server:
+            results = [None] * 64
+            threads = [threading.Thread(target=self.read_stream, args=(server, results, i)) for i in range(64)]
+            before = server.resident_bytes()
+            [t.start() for t in threads]
+            slowest, stop = [0.0], threading.Event()
+            def probe():
+                while not stop.is_set():
+                    start = time.monotonic()
+                    for path in ("/livez", "/metrics"):
+                        server.request("GET", path, timeout=10)
+                    slowest[0] = max(slowest[0], (time.monotonic() - start) / 2)
+                    time.sleep(0.05)
+            prober = threading.Thread(target=probe)
+            prober.start()
+            time.sleep(0.5)
+            stop.set()
+            prober.join()
+            code = server.terminate()
+            [t.join() for t in threads]
+            complete = sum("data: [DONE]" in text and '"finish_reason":"length"' in text for _, text in results)
+            errors = sum('data: {"error"' in text for _, text in results)
+            print(f"64 streams and SIGTERM: {complete} complete, {errors} ended by an error event, slowest health answer {slowest[0] * 1000:.0f} ms, "
+                  f"RSS before {before >> 20} MiB")
+            self.assertEqual(code, 0)
+            self.assertEqual(complete + errors, 64)
+            self.assertEqual(complete, 64)
+            self.assertLess(slowest[0], 0.1)
+
+    def test_new_connections_are_served_during_the_lame_duck(self):
+        with Server(DEMO + "server: {lameDuckSeconds: 2}\n") as server:
+            server.process.terminate()
+            time.sleep(0.3)
+            self.assertEqual(server.request("GET", "/readyz")[0], 503)
+            status, headers, _ = server.request("POST", "/v1/completions", {"model": "demo", "prompt": "Hi", "max_tokens": 4})
+            self.assertEqual((status, headers.get("Connection")), (200, "close"))
+            self.assertEqual(server.process.wait(20), 0)
+
+
+class Rejections(unittest.TestCase):
+    def rejected(self, spec, *arguments):
+        server = Server(spec, arguments, wait_ready=False)
+        server.wait_port()
+        deadline = time.monotonic() + 20
+        while server.status()["phase"] != "rejected" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return server
+
+    def test_a_bad_spec_stays_alive_and_explains_itself(self):
+        with self.rejected("name: demo\nsource: {builtin: demo}\nkv: {blockSize: 24}\n") as server:
+            status, _, body = server.request("GET", "/readyz")
+            self.assertEqual(status, 503)
+            self.assertIn("24", json.dumps(server.status()))
+            self.assertEqual(server.request("GET", "/livez")[0], 200)
+            code, _, text = server.request("POST", "/v1/completions", {"model": "demo", "prompt": "x"})
+            self.assertEqual(code, 503)
+            self.assertIn("error", json.loads(text))
+            self.assertIsNone(server.process.poll())
+
+    def test_a_file_without_a_spec_is_explained_on_the_port(self):
+        with self.rejected("kind: ,\n") as server:
+            self.assertEqual(server.request("GET", "/readyz")[0], 503)
+            self.assertIn("model.yaml:1", json.dumps(server.status()))
+
+    def test_exit_on_reject_says_the_same_and_exits(self):
+        server = Server("name: demo\nsource: {path: /nonexistent/model.gguf}\n", ["--exit-on-reject"], wait_ready=False)
+        with server:
+            output, _ = server.process.communicate(timeout=20)
+            self.assertEqual(server.process.returncode, 3)
+            self.assertIn("/nonexistent/model.gguf", output.decode())
+
+    def test_an_ashlar_variable_is_refused(self):
+        import os
+        result = subprocess.run([ASHLAR, "serve", "-f", f"{ROOT}/manifests/samples/demo.yaml", "--exit-on-reject"],
+                                env={**os.environ, "ASHLAR_BLOCK_SIZE": "16"}, capture_output=True, text=True, timeout=30)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("ASHLAR_BLOCK_SIZE", result.stderr)
+
+
+class Commands(unittest.TestCase):
+    def run_ashlar(self, *arguments):
+        return subprocess.run([ASHLAR, *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT)
+
+    def test_plan_is_the_same_offline_as_on_the_machine(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            capture = self.run_ashlar("probe", "--capture", folder + "/here.json")
+            self.assertEqual(capture.returncode, 0, capture.stderr)
+            here = json.loads(self.run_ashlar("plan", "-f", "manifests/samples/demo.yaml", "-o", "json").stdout)
+            there = json.loads(self.run_ashlar("plan", "-f", "manifests/samples/demo.yaml", "--platform", folder + "/here.json", "-o", "json").stdout)
+            self.assertEqual(here["hash"], there["hash"])
+            self.assertEqual(here["kvGroups"][0]["attention"], there["kvGroups"][0]["attention"])
+
+    def test_plan_names_every_refused_candidate(self):
+        text = self.run_ashlar("plan", "-f", "manifests/samples/demo.yaml").stdout
+        for row in ("CPU_PAGED", "CPU_WINDOW", "REFERENCE"):
+            self.assertIn(row, text)
+
+    def test_version_and_usage(self):
+        self.assertRegex(self.run_ashlar("version").stdout, r"^ashlar \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.run_ashlar("serve").returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()

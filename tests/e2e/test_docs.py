@@ -1,0 +1,43 @@
+"""Commands that the README shows are run as they stand."""
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+from harness import ASHLAR, ROOT, Server
+
+
+def command_lines():
+    """Shell lines of the README's fenced blocks, continuations joined."""
+    with open(os.path.join(ROOT, "README.md")) as file:
+        blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.S | re.M)
+    text = "\n".join(blocks).replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if line.startswith(("build/", "curl ", "make "))]
+
+
+class Readme(unittest.TestCase):
+    def test_commands_of_the_binary_succeed(self):
+        commands = [line for line in command_lines() if line.startswith("build/") and " serve " not in line]
+        self.assertGreaterEqual(len(commands), 4)
+        for line in commands:
+            words = shlex.split(line)
+            result = subprocess.run([ASHLAR, *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 0, line + "\n" + result.stderr)
+            self.assertTrue(result.stdout, line)
+
+    def test_the_question_is_answered(self):
+        (line,) = [line for line in command_lines() if line.startswith("curl ")]
+        with Server("name: demo\nsource: {builtin: demo}\n") as server:
+            result = subprocess.run(shlex.split(line.replace(":8000", f":{server.port}")), capture_output=True, text=True, timeout=60)
+            self.assertIn("data: [DONE]", result.stdout)
+
+    def test_make_targets_exist(self):
+        with open(os.path.join(ROOT, "Makefile")) as file:
+            targets = set(re.findall(r"^([a-z0-9-]+):", file.read(), re.M))
+        shown = {line.split()[1] for line in command_lines() if line.startswith("make ")}
+        self.assertTrue(shown and shown <= targets, shown - targets)
+
+
+if __name__ == "__main__":
+    unittest.main()
