@@ -1,9 +1,10 @@
-// A strict reader of one known JSON shape, event by event: memory goes only into what the shape
-// holds, so a header of 100 MB costs no tree. Each event is refused unless the shape overrides it.
+// Strict reading of JSON in model files, whose headers may have 100 MB: no tree is built, memory
+// goes only into what a known shape holds.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,16 @@
 
 namespace ashlar {
 
+// JSON text holds no zero byte; nlohmann takes one for the end of the text.
+inline std::optional<Problem> ZeroByte(std::string_view text, const std::string& place,
+                                       size_t offset) {
+  size_t zero = text.find('\0');
+  if (zero == std::string_view::npos) return std::nullopt;
+  return Problem{fmt::format("{} byte {}", place, offset + zero), "a zero byte", "JSON in UTF-8",
+                 std::string(kDamaged)};
+}
+
+// Reads one known JSON shape event by event; each event is refused unless the shape overrides it.
 class JsonEvents : public nlohmann::json_sax<Json> {
  public:
   explicit JsonEvents(std::string place) : place_(std::move(place)) {}
