@@ -11,8 +11,8 @@ from harness import ASHLAR, ROOT, Server
 def command_lines():
     """Shell lines of the README's fenced blocks, continuations joined."""
     with open(os.path.join(ROOT, "README.md")) as file:
-        blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.S | re.M)
-    text = "\n".join(blocks).replace("\\\n", " ")
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", file.read(), re.S | re.M)
+    text = "\n".join(block for language, block in blocks if not language).replace("\\\n", " ")
     return [line.strip() for line in text.splitlines() if line.startswith(("build/", "curl ", "make "))]
 
 
