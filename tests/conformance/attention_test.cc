@@ -20,13 +20,14 @@ class Attention : public PluginTest {
 // The error allowed in an output, which is a weighted mean of values, relative to the largest value
 // of the case:
 //   float32 cache: float32 scores and sums; 3e-5 with scores up to about 20.
-//   16-bit caches: a kernel may bring the probabilities to the cache's type (2^-9 or 2^-12 each),
-//     and the queries, which moves a score of deviation 2 by 2 * 2^-9 and a weight by as much.
-//     Where the queries fit the type exactly only the first remains.
+//   16-bit caches: a kernel may bring the probabilities to the cache's type, within 2^-8 (bfloat16)
+//     or 2^-11 (float16) of each, and that much of the result; and the queries too, which moves a
+//     score of deviation 2, and so the logarithm of a weight, by as much again. Where the queries
+//     fit the type exactly only the first remains.
 double Tolerance(DType type, bool exact_queries) {
   if (type == DType::kF32) return 3e-5;
-  if (type == DType::kF16) return exact_queries ? 0.5e-3 : 2e-3;
-  return exact_queries ? 4e-3 : 16e-3;
+  const double step = type == DType::kF16 ? 0x1p-11 : 0x1p-8;
+  return exact_queries ? 2 * step : 4 * step;
 }
 
 std::vector<Sequence> Attention::RandomSequences(int longest) {
