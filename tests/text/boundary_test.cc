@@ -13,7 +13,8 @@ TEST(Boundary, APanicReturnsAsAnError) {
   err_fault* error = nullptr;
   EXPECT_EQ(err_probe_panic(&error), ASHLAR_PANIC);
   ASSERT_NE(error, nullptr);
-  EXPECT_EQ(TakeProblem(error).Text(), "text library: internal panic: probe; report this input");
+  EXPECT_EQ(TakeProblem(error).Text(),
+            "text library: internal panic: probe: no input may cause one; report this input");
   EXPECT_EQ(err_probe_panic(nullptr), ASHLAR_PANIC);
 }
 

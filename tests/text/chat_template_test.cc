@@ -31,7 +31,9 @@ std::string RenderAt(int64_t now, const std::string& source, const std::string& 
   ashlar_buffer text{};
   const int status = tmpl_render(handle, Borrow(document), 1 << 20, 10000, now, &text, &error);
   tmpl_free(handle);
-  return status == ASHLAR_OK ? TakeString(text) : TakeProblem(error).Text();
+  if (status == ASHLAR_OK) return TakeString(text);
+  const Problem problem = TakeProblem(error);
+  return problem.place + ": " + problem.found;
 }
 
 TEST(ChatTemplate, RendersAsJinja2DoesWithHuggingFacesSettings) {
@@ -62,8 +64,10 @@ TEST(ChatTemplate, RendersAsJinja2DoesWithHuggingFacesSettings) {
 }
 
 TEST(ChatTemplate, TellsARefusalFromAFailure) {
-  EXPECT_EQ(Render("a\n{{ raise_exception('roles must alternate') }}"),
-            "messages: the chat template refuses them: roles must alternate");
+  EXPECT_EQ(
+      Render("a\n{{ raise_exception('roles must alternate') }}"),
+      "messages: the chat template refuses them: roles must alternate: a conversation that it "
+      "takes; change the messages");
   EXPECT_THAT(Render("a\n\n{{ messages.x.y }}"), StartsWith("chat template:3: undefined value"));
   EXPECT_THAT(Render("{% macro m() %}\n{{ none + 1 }}{% endmacro %}{{ m() }}"),
               StartsWith("chat template:2: "));

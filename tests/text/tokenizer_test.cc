@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "text/goldens.h"
 
 namespace ashlar {
@@ -137,7 +139,7 @@ TEST(Tokenizer, RefusesTextThatIsNoUtf8) {
   auto tokenizer = Make(ByteLevelVocabulary("smollm"));
   auto ids = tokenizer->Encode("ab\xff", false);
   ASSERT_FALSE(ids.ok());
-  EXPECT_EQ(Text(ids.problems()), "text: byte 2 is not valid UTF-8: UTF-8 text");
+  EXPECT_EQ(Text(ids.problems()), "text: byte 2 is not valid UTF-8: UTF-8 text; change the text");
 }
 
 TEST(Tokenizer, RefusesAnUnknownPreTokenizerByName) {
@@ -145,6 +147,34 @@ TEST(Tokenizer, RefusesAnUnknownPreTokenizerByName) {
               AllOf(HasSubstr("tokenizer.ggml.pre: \"made-up\" is not a known pre-tokenizer"),
                     HasSubstr("supported are default, gpt-2"), HasSubstr("smollm"),
                     HasSubstr("llama-bpe"), HasSubstr("qwen2")));
+}
+
+TEST(Tokenizer, BuildsEachPreTokenizerThatItNames) {
+  const std::string refusal = Refusal(ByteLevelVocabulary("made-up"));
+  const std::string before = "supported are ";
+  const size_t begin = refusal.find(before) + before.size();
+  std::istringstream names(refusal.substr(begin, refusal.find(';', begin) - begin));
+  int built = 0;
+  for (std::string name; std::getline(names >> std::ws, name, ','); ++built) {
+    SCOPED_TRACE(name);
+    auto tokenizer = Make(ByteLevelVocabulary(name));
+    const std::string text = "I'M 12345 héllo  wörld!\n\n日本 (x)\t";
+    EXPECT_EQ(*tokenizer->Decode(*tokenizer->Encode(text, false), false), text);
+  }
+  EXPECT_GE(built, 20);
+}
+
+TEST(Tokenizer, EveryRefusalHasFourParts) {
+  OwnedVocabulary vocabulary = ByteLevelVocabulary("smollm");
+  vocabulary.merges[5] = std::string(100000, 'x');
+  auto from_gguf = Tokenizer::FromGguf(vocabulary.View());
+  auto from_json = Tokenizer::FromJson("{");
+  for (const Problem& problem : {from_gguf.problems()[0], from_json.problems()[0]}) {
+    EXPECT_THAT(
+        (std::vector<std::string>{problem.place, problem.found, problem.allowed, problem.next}),
+        testing::Each(testing::Not(testing::IsEmpty())));
+    EXPECT_LT(problem.Text().size(), 2000u);
+  }
 }
 
 TEST(Tokenizer, RefusesAnUnknownModelByName) {

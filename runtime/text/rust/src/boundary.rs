@@ -13,6 +13,8 @@ pub enum Status {
     Panic = 5,
 }
 
+const MAX_PART_CHARACTERS: usize = 400;
+
 /// A refusal in the four parts of the runtime's `Problem`.
 #[derive(Debug)]
 pub struct Fault {
@@ -36,6 +38,27 @@ impl Fault {
 
     pub fn input(place: impl Into<String>, found: impl Into<String>) -> Fault {
         Fault::new(Status::Input, place, found)
+    }
+
+    /// Fills the parts that are still empty.
+    pub fn or(mut self, allowed: &str, next: &str) -> Fault {
+        if self.allowed.is_empty() {
+            self.allowed = allowed.to_string();
+        }
+        if self.next.is_empty() {
+            self.next = next.to_string();
+        }
+        self
+    }
+
+    /// A part may quote input of any length; a message stays short.
+    fn shorten(&mut self) {
+        for part in [&mut self.place, &mut self.found, &mut self.allowed, &mut self.next] {
+            if let Some((end, _)) = part.char_indices().nth(MAX_PART_CHARACTERS) {
+                part.truncate(end);
+                part.push_str("...");
+            }
+        }
     }
 
     pub fn allowed(mut self, allowed: impl Into<String>) -> Fault {
@@ -123,7 +146,7 @@ pub unsafe extern "C" fn ashlar_buffer_free(buffer: Buffer) {
 /// # Safety
 /// `error` is null or writable.
 pub unsafe fn guard(error: *mut *mut Fault, entry: impl FnOnce() -> Outcome<()>) -> i32 {
-    let fault = match catch_unwind(AssertUnwindSafe(entry)) {
+    let mut fault = match catch_unwind(AssertUnwindSafe(entry)) {
         Ok(Ok(())) => return 0,
         Ok(Err(fault)) => fault,
         Err(payload) => {
@@ -135,9 +158,11 @@ pub unsafe fn guard(error: *mut *mut Fault, entry: impl FnOnce() -> Outcome<()>)
                 "no message".to_string()
             };
             Fault::new(Status::Panic, "text library", format!("internal panic: {what}"))
+                .allowed("no input may cause one")
                 .next("report this input")
         }
     };
+    fault.shorten();
     let status = fault.status as i32;
     if !error.is_null() {
         *error = Box::into_raw(Box::new(fault));

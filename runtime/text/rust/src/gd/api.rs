@@ -5,6 +5,13 @@ use crate::boundary::{guard, Buffer, Bytes, Fault};
 use crate::tok::Tok;
 use std::sync::Arc;
 
+fn usable(fault: Fault) -> Fault {
+    fault.or(
+        "a grammar that the engine supports, fed the tokens that it allows",
+        "change the grammar",
+    )
+}
+
 #[no_mangle]
 pub unsafe extern "C" fn gd_factory_new(
     tok: *const Tok,
@@ -14,7 +21,8 @@ pub unsafe extern "C" fn gd_factory_new(
 ) -> i32 {
     guard(error, || {
         Arc::increment_strong_count(tok);
-        *out = Arc::into_raw(Arc::new(Factory::new(Arc::from_raw(tok), eos)?));
+        let factory = Factory::new(Arc::from_raw(tok), eos).map_err(usable)?;
+        *out = Arc::into_raw(Arc::new(factory));
         Ok(())
     })
 }
@@ -35,7 +43,10 @@ pub unsafe extern "C" fn gd_compile(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let grammar = (*factory).compile(kind.text("grammar kind")?, text.text("grammar")?)?;
+        let grammar = kind
+            .text("grammar kind")
+            .and_then(|kind| (*factory).compile(kind, text.text("grammar")?))
+            .map_err(usable)?;
         *out = Arc::into_raw(Arc::new(grammar));
         Ok(())
     })
@@ -57,9 +68,9 @@ pub unsafe extern "C" fn gd_mask(
 ) -> i32 {
     guard(error, || {
         if count == 0 {
-            return Err(Fault::input("mask", "holds no word"));
+            return Err(usable(Fault::input("mask", "holds no word")));
         }
-        (*grammar).mask(std::slice::from_raw_parts_mut(words, count))
+        (*grammar).mask(std::slice::from_raw_parts_mut(words, count)).map_err(usable)
     })
 }
 
@@ -69,7 +80,7 @@ pub unsafe extern "C" fn gd_accept(
     id: u32,
     error: *mut *mut Fault,
 ) -> i32 {
-    guard(error, || (*grammar).accept(id))
+    guard(error, || (*grammar).accept(id).map_err(usable))
 }
 
 #[no_mangle]
@@ -78,7 +89,7 @@ pub unsafe extern "C" fn gd_rollback(
     tokens: usize,
     error: *mut *mut Fault,
 ) -> i32 {
-    guard(error, || (*grammar).rollback(tokens))
+    guard(error, || (*grammar).rollback(tokens).map_err(usable))
 }
 
 #[no_mangle]
@@ -88,7 +99,7 @@ pub unsafe extern "C" fn gd_forced(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        *out = Buffer::of_ids(&(*grammar).forced()?);
+        *out = Buffer::of_ids(&(*grammar).forced().map_err(usable)?);
         Ok(())
     })
 }

@@ -1,9 +1,13 @@
 //! C entries of the chat templates. `ashlar_text.h` states what each promises.
 
 use super::{Limits, Template};
-use crate::boundary::{guard, Buffer, Bytes, Fault};
+use crate::boundary::{guard, Buffer, Bytes, Fault, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
+
+unsafe fn compile(source: Bytes, bos: Bytes, eos: Bytes) -> Outcome<Template> {
+    Template::compile(source.text("chat template")?, bos.text("bos token")?, eos.text("eos token")?)
+}
 
 #[no_mangle]
 pub unsafe extern "C" fn tmpl_compile(
@@ -14,11 +18,9 @@ pub unsafe extern "C" fn tmpl_compile(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let template = Template::compile(
-            source.text("chat template")?,
-            bos.text("bos token")?,
-            eos.text("eos token")?,
-        )?;
+        let template = compile(source, bos, eos).map_err(|fault| {
+            fault.or("a Jinja template as Hugging Face renders them", "correct the chat template")
+        })?;
         *out = Arc::into_raw(Arc::new(template));
         Ok(())
     })
@@ -44,7 +46,15 @@ pub unsafe extern "C" fn tmpl_render(
     guard(error, || {
         let max_time = Duration::from_millis(max_milliseconds.into());
         let limits = Limits { max_output_bytes, max_time, now_seconds };
-        let text = (*template).render(document.text("template variables")?, &limits)?;
+        let text = document
+            .text("template variables")
+            .and_then(|document| (*template).render(document, &limits))
+            .map_err(|fault| {
+                fault.or(
+                    "messages and variables of the shape that the chat template expects",
+                    "change the request, or use another chat template",
+                )
+            })?;
         *out = Buffer::of(text.into_bytes());
         Ok(())
     })

@@ -1,8 +1,18 @@
 //! strftime in UTC.
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -64,7 +74,11 @@ pub fn strftime(seconds: i64, format: &str) -> Result<String, String> {
 
 fn field(now: &Moment, code: char, bare: bool) -> Option<String> {
     let number = |value: i64, width: usize| {
-        if bare { value.to_string() } else { format!("{value:0width$}") }
+        if bare {
+            value.to_string()
+        } else {
+            format!("{value:0width$}")
+        }
     };
     let (hour, minute, second) =
         (now.second_of_day / 3600, now.second_of_day / 60 % 60, now.second_of_day % 60);

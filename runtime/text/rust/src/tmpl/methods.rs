@@ -34,12 +34,10 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Option<Result<Valu
             Some((before, after)) => [before, sep, after].map(str::to_string),
             None => ["", "", text].map(str::to_string),
         }),
-        "removeprefix" => from_args(args).map(|(prefix,): (&str,)| {
-            Value::from(text.strip_prefix(prefix).unwrap_or(text))
-        }),
-        "removesuffix" => from_args(args).map(|(suffix,): (&str,)| {
-            Value::from(text.strip_suffix(suffix).unwrap_or(text))
-        }),
+        "removeprefix" => from_args(args)
+            .map(|(prefix,): (&str,)| Value::from(text.strip_prefix(prefix).unwrap_or(text))),
+        "removesuffix" => from_args(args)
+            .map(|(suffix,): (&str,)| Value::from(text.strip_suffix(suffix).unwrap_or(text))),
         _ => return None,
     })
 }

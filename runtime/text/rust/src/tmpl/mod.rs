@@ -101,6 +101,7 @@ impl Template {
 
 fn limit(found: impl Into<String>) -> Fault {
     Fault::new(Status::Limit, NAME, found)
+        .allowed("a render within its limits of steps, depth, output and time")
         .next("shorten the conversation, or use a template that does less work")
 }
 
@@ -114,7 +115,9 @@ fn fault_of(error: &Error) -> Fault {
                 Status::Raised,
                 "messages",
                 format!("the chat template refuses them: {}", raised.0),
-            );
+            )
+            .allowed("a conversation that it takes")
+            .next("change the messages");
         }
         if let Some(inner) = source.downcast_ref::<Error>() {
             line = inner.line().or(line);
@@ -131,7 +134,7 @@ fn fault_of(error: &Error) -> Fault {
         Some(line) => format!("{NAME}:{line}"),
         None => NAME.to_string(),
     };
-    Fault::new(Status::Failed, place, describe(error)).next("use another chat template")
+    Fault::new(Status::Failed, place, describe(error))
 }
 
 fn describe(error: &Error) -> String {

@@ -158,9 +158,7 @@ fn new_line(style: &Style, depth: usize, out: &mut String) {
 fn number_text(value: &Value) -> String {
     match number::as_float(value) {
         Some(f) if f.is_nan() => "NaN".to_string(),
-        Some(f) if f.is_infinite() => {
-            if f > 0.0 { "Infinity" } else { "-Infinity" }.to_string()
-        }
+        Some(f) if f.is_infinite() => if f > 0.0 { "Infinity" } else { "-Infinity" }.to_string(),
         Some(f) => number::python_float(f),
         None => value.to_string(),
     }

@@ -45,9 +45,30 @@ pub unsafe extern "C" fn tok_from_json(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let tok = json::build(text.text("tokenizer.json")?)?;
+        let tok = text.text("tokenizer.json").and_then(json::build).map_err(|fault| {
+            fault.or(
+                "a tokenizer.json as Hugging Face's tokenizers writes it",
+                "restore the file from its source",
+            )
+        })?;
         *out = Arc::into_raw(Arc::new(tok));
         Ok(())
+    })
+}
+
+unsafe fn read<'a>(raw: &RawVocabulary) -> Outcome<Vocabulary<'a>> {
+    Ok(Vocabulary {
+        model: raw.model.text("tokenizer.ggml.model")?,
+        pre: raw.pre.text("tokenizer.ggml.pre")?,
+        tokens: texts(raw.tokens, raw.token_count, "tokenizer.ggml.tokens")?,
+        scores: array(raw.scores, raw.score_count),
+        types: array(raw.types, raw.type_count),
+        merges: texts(raw.merges, raw.merge_count, "tokenizer.ggml.merges")?,
+        bos: raw.bos,
+        eos: raw.eos,
+        add_bos: raw.add_bos,
+        add_eos: raw.add_eos,
+        add_space_prefix: raw.add_space_prefix,
     })
 }
 
@@ -58,19 +79,11 @@ pub unsafe extern "C" fn tok_from_gguf(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let raw = &*raw;
-        let tok = gguf::build(&Vocabulary {
-            model: raw.model.text("tokenizer.ggml.model")?,
-            pre: raw.pre.text("tokenizer.ggml.pre")?,
-            tokens: texts(raw.tokens, raw.token_count, "tokenizer.ggml.tokens")?,
-            scores: array(raw.scores, raw.score_count),
-            types: array(raw.types, raw.type_count),
-            merges: texts(raw.merges, raw.merge_count, "tokenizer.ggml.merges")?,
-            bos: raw.bos,
-            eos: raw.eos,
-            add_bos: raw.add_bos,
-            add_eos: raw.add_eos,
-            add_space_prefix: raw.add_space_prefix,
+        let tok = read(&*raw).and_then(|vocabulary| gguf::build(&vocabulary)).map_err(|fault| {
+            fault.or(
+                "the vocabulary that the model was trained with",
+                "convert the model again, or fetch the file anew",
+            )
         })?;
         *out = Arc::into_raw(Arc::new(tok));
         Ok(())
@@ -116,7 +129,10 @@ pub unsafe extern "C" fn tok_encode(
     error: *mut *mut Fault,
 ) -> i32 {
     guard(error, || {
-        let ids = (*tok).encode(text.text("text")?, add_special)?;
+        let ids = text
+            .text("text")
+            .and_then(|text| (*tok).encode(text, add_special))
+            .map_err(|fault| fault.or("text that the tokenizer can split", "change the text"))?;
         *out = Buffer::of_ids(&ids);
         Ok(())
     })

@@ -6,11 +6,15 @@ use std::collections::HashMap;
 /// Merge rules already seen, by their two halves.
 pub struct MergeRules<'a> {
     seen: HashMap<(&'a str, &'a str), usize, ahash::RandomState>,
+    whole: String,
 }
 
 impl<'a> MergeRules<'a> {
     pub fn with_capacity(rules: usize) -> MergeRules<'a> {
-        MergeRules { seen: HashMap::with_capacity_and_hasher(rules, ahash::RandomState::new()) }
+        MergeRules {
+            seen: HashMap::with_capacity_and_hasher(rules, ahash::RandomState::new()),
+            whole: String::new(),
+        }
     }
 
     /// `place` names rule `index`, and is asked only when the rule is refused.
@@ -30,14 +34,13 @@ impl<'a> MergeRules<'a> {
             .allowed("each merge rule once")
             .next("restore the file from its source"));
         }
-        let whole = format!("{left}{right}");
-        for piece in [left, right, &whole] {
+        self.whole.clear();
+        self.whole.push_str(left);
+        self.whole.push_str(right);
+        for piece in [left, right, &self.whole] {
             if !known(piece) {
-                return Err(Fault::input(
-                    place(),
-                    format!("{piece:?} is not in the vocabulary"),
-                )
-                .allowed("rules whose halves and result are tokens"));
+                return Err(Fault::input(place(), format!("{piece:?} is not in the vocabulary"))
+                    .allowed("rules whose halves and result are tokens"));
             }
         }
         Ok(())

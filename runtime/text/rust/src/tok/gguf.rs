@@ -95,9 +95,7 @@ fn build_byte_level(vocabulary: &Vocabulary, ids: AHashMap<String, u32>) -> Outc
     }
     let merges = read_merges(vocabulary, &ids)?;
     let bpe = finish_model(
-        BPE::builder()
-            .vocab_and_merges(ids, merges)
-            .ignore_merges(row.ignore_merges),
+        BPE::builder().vocab_and_merges(ids, merges).ignore_merges(row.ignore_merges),
     )?;
     let mut engine = Tokenizer::new(bpe);
     engine.with_pre_tokenizer(Some(row.pre_tokenizer()?));
@@ -211,18 +209,10 @@ fn add_tokens(engine: &mut Tokenizer, vocabulary: &Vocabulary) -> Outcome<()> {
             added.push(AddedToken::from(*token, kind == Kind::Special).normalized(false));
         }
     }
-    engine
-        .add_tokens(added)
-        .map(|_| ())
-        .map_err(|e| Fault::input(TOKENS, e.to_string()))
+    engine.add_tokens(added).map(|_| ()).map_err(|e| Fault::input(TOKENS, e.to_string()))
 }
 
-fn special_id(
-    vocabulary: &Vocabulary,
-    wanted: bool,
-    id: i32,
-    name: &str,
-) -> Outcome<Option<u32>> {
+fn special_id(vocabulary: &Vocabulary, wanted: bool, id: i32, name: &str) -> Outcome<Option<u32>> {
     if !wanted {
         return Ok(None);
     }

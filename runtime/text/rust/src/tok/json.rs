@@ -5,7 +5,7 @@
 
 use super::check::{duplicate, hole, MergeRules};
 use super::pieces::{Speller, Spelling};
-use super::{Pieces, Tok, CACHED_WORDS};
+use super::{components, Pieces, Tok, CACHED_WORDS};
 use crate::boundary::{Fault, Outcome};
 use ahash::{AHashMap, AHashSet};
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
@@ -103,20 +103,26 @@ pub fn build(text: &str) -> Outcome<Tok> {
             .allowed(format!("at most {MAX_BYTES} bytes")));
     }
     let file: File = serde_json::from_str(text).map_err(|e| Fault::input(FILE, e.to_string()))?;
-    check_components(&file)?;
+    for (part, value) in [
+        ("normalizer", &file.normalizer),
+        ("pre_tokenizer", &file.pre_tokenizer),
+        ("post_processor", &file.post_processor),
+        ("decoder", &file.decoder),
+    ] {
+        value.iter().try_for_each(|value| components::check(part, value))?;
+    }
     let tokens = check_vocabulary(&file)?;
     check_merges(text, &file)?;
-    let spelling = spelling_of(&file)?;
+    let spelling = components::spelling(file.decoder.as_ref())?;
 
-    let mut engine =
-        Tokenizer::from_bytes(text).map_err(|e| Fault::input(FILE, e.to_string()))?;
+    let mut engine = Tokenizer::from_bytes(text).map_err(|e| Fault::input(FILE, e.to_string()))?;
     // Cutting and padding belong to the server, not to the file.
     engine.with_truncation(None).map_err(|e| Fault::input(FILE, e.to_string()))?;
     engine.with_padding(None);
     shrink_cache(&mut engine);
 
     let mut tok = Tok::with(engine, pieces(&file, &tokens, spelling));
-    tok.leading_space = file.decoder.as_ref().is_some_and(strips_leading_space);
+    tok.leading_space = file.decoder.as_ref().is_some_and(components::strips_leading_space);
     Ok(tok)
 }
 
@@ -207,97 +213,8 @@ fn merge_place(text: &str, index: usize, raw: &RawValue) -> String {
     format!("{FILE}:{line} model.merges[{index}]")
 }
 
-const NORMALIZERS: &[&str] = &[
-    "BertNormalizer", "Strip", "StripAccents", "NFC", "NFD", "NFKC", "NFKD", "Sequence",
-    "Lowercase", "Nmt", "Precompiled", "Replace", "Prepend", "ByteLevel",
-];
-const PRE_TOKENIZERS: &[&str] = &[
-    "BertPreTokenizer", "ByteLevel", "CharDelimiterSplit", "Metaspace", "Whitespace", "Sequence",
-    "Split", "Punctuation", "WhitespaceSplit", "Digits", "UnicodeScripts", "FixedLength",
-];
-const POST_PROCESSORS: &[&str] =
-    &["RobertaProcessing", "BertProcessing", "ByteLevel", "TemplateProcessing", "Sequence"];
-const DECODERS: &[&str] = &["ByteLevel", "Metaspace", "ByteFallback", "Fuse", "Strip", "Replace", "Sequence"];
-
-fn check_components(file: &File) -> Outcome<()> {
-    for (name, value, known) in [
-        ("normalizer", &file.normalizer, NORMALIZERS),
-        ("pre_tokenizer", &file.pre_tokenizer, PRE_TOKENIZERS),
-        ("post_processor", &file.post_processor, POST_PROCESSORS),
-        ("decoder", &file.decoder, DECODERS),
-    ] {
-        if let Some(value) = value {
-            check_component(name, value, known)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_component(name: &str, value: &Value, known: &[&str]) -> Outcome<()> {
-    let kind = type_of(value);
-    if !known.contains(&kind) {
-        return Err(Fault::input(
-            format!("{FILE} {name}"),
-            format!("type {kind:?} is not supported"),
-        )
-        .allowed(format!("supported are {}", known.join(", "))));
-    }
-    steps(value).iter().try_for_each(|step| check_component(name, step, known))
-}
-
-fn type_of(value: &Value) -> &str {
-    value.get("type").and_then(Value::as_str).unwrap_or("")
-}
-
-/// The steps of a Sequence, under whichever name the component kind uses.
-fn steps(value: &Value) -> &[Value] {
-    ["normalizers", "pretokenizers", "processors", "decoders"]
-        .iter()
-        .find_map(|key| value.get(key))
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn any_step(value: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
-    test(value) || steps(value).iter().any(|step| any_step(step, test))
-}
-
-fn spelling_of(file: &File) -> Outcome<Spelling> {
-    let Some(decoder) = &file.decoder else {
-        return Ok(Spelling::Plain);
-    };
-    let has = |kind: &str| any_step(decoder, &|step| type_of(step) == kind);
-    if has("ByteLevel") {
-        return Ok(Spelling::ByteLevel);
-    }
-    let spaces = any_step(decoder, &|step| {
-        type_of(step) == "Replace"
-            && step["pattern"]["String"] == "\u{2581}"
-            && step["content"] == " "
-    });
-    if any_step(decoder, &|step| type_of(step) == "Replace") && !spaces {
-        return Err(Fault::input("tokenizer.json decoder", "Replace of an unusual pattern")
-            .allowed("Replace of \u{2581} by a space"));
-    }
-    if spaces || has("Metaspace") {
-        return Ok(Spelling::Metaspace { bytes: has("ByteFallback") });
-    }
-    Ok(Spelling::Plain)
-}
-
-fn strips_leading_space(decoder: &Value) -> bool {
-    any_step(decoder, &|step| match type_of(step) {
-        "Strip" => step["start"].as_u64().unwrap_or(0) > 0,
-        "Metaspace" => {
-            step["prepend_scheme"] != "never" && step["add_prefix_space"] != Value::Bool(false)
-        }
-        _ => false,
-    })
-}
-
 fn pieces(file: &File, tokens: &[&str], spelling: Spelling) -> Pieces {
-    let added: AHashMap<u32, bool> =
-        file.added_tokens.iter().map(|a| (a.id, a.special)).collect();
+    let added: AHashMap<u32, bool> = file.added_tokens.iter().map(|a| (a.id, a.special)).collect();
     let mut speller = Speller::new(spelling);
     let mut pieces = Pieces::with_capacity(tokens.len());
     for (id, token) in tokens.iter().enumerate() {

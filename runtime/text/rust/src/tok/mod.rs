@@ -2,6 +2,7 @@
 
 mod api;
 mod check;
+mod components;
 mod decode;
 mod gguf;
 mod json;

@@ -8,7 +8,9 @@ pub enum Spelling {
     /// GPT-2's alphabet: one printable character stands for each byte.
     ByteLevel,
     /// SentencePiece: U+2581 is a space; <0xNN> is one byte when `bytes` is set.
-    Metaspace { bytes: bool },
+    Metaspace {
+        bytes: bool,
+    },
     Plain,
 }
 
@@ -109,8 +111,7 @@ pub fn byte_token(piece: &str) -> Option<u8> {
 /// GPT-2's alphabet: printable Latin-1 bytes stand for themselves, the other bytes, in order, for
 /// the characters from U+0100 on.
 fn byte_level_alphabet() -> HashMap<char, u8> {
-    let printable =
-        |b: u8| (b'!'..=b'~').contains(&b) || (0xA1..=0xAC).contains(&b) || b >= 0xAE;
+    let printable = |b: u8| (b'!'..=b'~').contains(&b) || (0xA1..=0xAC).contains(&b) || b >= 0xAE;
     let mut next = 0x100u32;
     let mut alphabet = HashMap::with_capacity(256);
     for byte in 0..=255u8 {

@@ -51,7 +51,12 @@ const fn whole_words(name: &'static str, splits: &'static [Splitter]) -> Row {
 const ROWS: &[Row] = &[
     row(
         "default",
-        &[Pattern(r"[\p{P}\$\+<=>\^~\|]+"), Pattern(GPT2), Pattern(r"\p{N}+"), Pattern("[0-9][0-9][0-9]")],
+        &[
+            Pattern(r"[\p{P}\$\+<=>\^~\|]+"),
+            Pattern(GPT2),
+            Pattern(r"\p{N}+"),
+            Pattern("[0-9][0-9][0-9]"),
+        ],
         false,
     ),
     row("gpt-2", &[], true),
