@@ -73,6 +73,7 @@ Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& de
                                               Parts parts) {
   auto worker = Worker::Create(plan, device, std::move(weights), options, std::move(parts));
   if (!worker.ok()) return worker.problems();
+  if (auto rehearsed = (*worker)->Rehearse(); !rehearsed.ok()) return rehearsed.problems();
   auto impl = std::make_unique<Impl>(std::move(*worker), options);
   impl->Publish();
   impl->thread = std::thread([loop = impl.get()] { loop->Loop(); });

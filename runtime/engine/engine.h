@@ -57,8 +57,8 @@ class Engine {
   // Rows of logits that a step may ask for.
   static int LogitRows(const Options& options) { return options.max_sequences; }
 
-  // Takes over everything it needs; the plan, config and device outlive it. The thread starts at
-  // once.
+  // Takes over everything it needs; the plan, config and device outlive it. Answers one token, so
+  // that weights with a NaN are refused here, and starts the thread.
   static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
                                                ModelWeights weights, const Options& options);
   static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,

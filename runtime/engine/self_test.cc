@@ -99,7 +99,7 @@ std::vector<Query> DecodeShapes(int64_t block, int64_t window) {
 
 std::vector<Query> PrefillShapes(int64_t block, int64_t window) {
   std::vector<Query> shapes = {
-      {5, 5}, {block + 3, block + 3}, {7, 2 * block + 1}, {1, block + 2}, {17, 3 * block + 17}};
+      {5, 5}, {block + 3, block + 3}, {7, 2 * block + 8}, {1, block + 2}, {17, 3 * block + 17}};
   if (window > 0) shapes.push_back({11, window + 14});
   return shapes;
 }

@@ -58,6 +58,28 @@ Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& d
   return worker;
 }
 
+Status Worker::Rehearse() {
+  auto sequence = std::make_unique<Sequence>();
+  sequence->tokens = {std::max(plan_.model.bos, 0)};
+  sequence->prompt_tokens = 1;
+  sequence->request.max_tokens = 1;
+  sequence->events = std::make_shared<EventQueue>();
+  sequence->admitted = true;  // not counted as a look-up
+  Accept(std::move(sequence));
+  while (!idle()) {
+    if (auto step = Step(); !step.ok()) return step;
+  }
+  std::string error = std::move(held_events_.back().second.error);
+  held_events_.clear();
+  cache_->ForgetAll();
+  prompt_tokens_ = generated_tokens_ = steps_ = 0;
+  finished_ = {};
+  last_step_unix_seconds_ = 0;
+  if (error.empty()) return Done{};
+  return Problem{"engine: the first token", std::move(error), "finite logits",
+                 "check the weights; a float16 cache may be too narrow for them"};
+}
+
 void Worker::Accept(std::unique_ptr<Sequence> sequence) {
   const Request& request = sequence->request;
   if (!request.ignore_eos) sequence->ends = plan_.model.eos;

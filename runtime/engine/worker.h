@@ -29,6 +29,9 @@ class Worker {
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
 
+  // Answers one token and leaves no trace: weights whose logits are not finite are a Problem.
+  Status Rehearse();
+
   // A request that can never run ends at once with kError.
   void Accept(std::unique_ptr<Sequence> sequence);
   // Nothing when it has already ended.

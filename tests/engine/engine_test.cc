@@ -214,6 +214,29 @@ TEST(Engine, ARowThatIsNotFiniteFailsItsRequestOnly) {
   }
 }
 
+// NU-01 at start.
+TEST(Engine, DoesNotStartOnLogitsThatAreNotFinite) {
+  toy::ToyForward::Hooks hooks;
+  hooks.row = [](std::span<float> row, int32_t) { row[9] = std::nanf(""); };
+  Plan plan = toy::MakePlan({});
+  auto device = toy::OpenReference();
+  Engine::Options options = toy::SmallOptions();
+  Engine::Parts parts{
+      std::make_unique<toy::ToyForward>(plan.model, Engine::LogitRows(options), hooks), Sha256};
+  auto engine = Engine::Start(plan, *device, {}, options, std::move(parts));
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(Text(engine.problems()), testing::HasSubstr("not a finite number"));
+}
+
+TEST(Engine, TheRehearsalLeavesNoTrace) {
+  toy::ToyEngine engine;
+  EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.steps + stats.prompt_tokens + stats.generated_tokens, 0);
+  EXPECT_EQ(stats.prefix_query_tokens, 0);
+  EXPECT_EQ(stats.finished, (std::array<int64_t, 4>{}));
+  EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
+}
+
 TEST(Engine, ADeviceFaultEndsAllAndRefusesMore) {
   std::atomic<int> steps{0};
   toy::ToyForward::Hooks hooks;
