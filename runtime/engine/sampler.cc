@@ -185,9 +185,12 @@ int32_t Sampler::Draw(std::span<const float> logits, const Sampling& sampling, d
   if (!std::isfinite(inverse) || best == kMinusInfinity) return Greedy(logits);
   log_weights_.resize(logits.size());
   weights_.resize(logits.size());
-  ForLanes(logits.size(), [&](size_t i, size_t) {
-    log_weights_[i] = (logits[i] - best) * inverse;
-    weights_[i] = ExpOf(log_weights_[i]);
+  const float* from = logits.data();
+  float* log_weights = log_weights_.data();
+  float* weights = weights_.data();
+  ForLanes(logits.size(), [=](size_t i, size_t) {
+    log_weights[i] = (from[i] - best) * inverse;
+    weights[i] = ExpOf(log_weights[i]);
   });
   int top_k = sampling.top_k > 0 && static_cast<size_t>(sampling.top_k) < logits.size()
                   ? sampling.top_k
