@@ -34,9 +34,15 @@ TEST(Errors, StatusesAndTypesAreThoseOfTheTable) {
   for (const ErrorRow& row : kErrors) {
     bool server = row.status >= 500 && row.status != 505;
     EXPECT_EQ(row.type == kServerError, server) << row.name;
-    if (row.status == 429) EXPECT_EQ(row.type, "rate_limit_error");
-    if (row.status == 401) EXPECT_EQ(row.type, "authentication_error");
-    if (row.retry_after_ms > 0) EXPECT_TRUE(row.status == 429 || row.status == 503) << row.name;
+    if (row.status == 429) {
+      EXPECT_EQ(row.type, "rate_limit_error");
+    }
+    if (row.status == 401) {
+      EXPECT_EQ(row.type, "authentication_error");
+    }
+    if (row.retry_after_ms > 0) {
+      EXPECT_TRUE(row.status == 429 || row.status == 503) << row.name;
+    }
   }
   HttpHeaders queue = ErrorHeaders(ErrorCode::kQueueFull);
   EXPECT_NE(std::find(queue.begin(), queue.end(),

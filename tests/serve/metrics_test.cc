@@ -34,7 +34,9 @@ TEST(MetricTable, FollowsTheRulesOfNames) {
     EXPECT_EQ(row.type == MetricType::kCounter, row.name.ends_with("_total")) << row.name;
     EXPECT_TRUE(row.name.starts_with("ashlar_") || row.name.starts_with("vllm:")) << row.name;
     EXPECT_TRUE(row.help.ends_with('.')) << row.name;
-    if (row.name.ends_with("_info")) EXPECT_EQ(row.type, MetricType::kGauge) << row.name;
+    if (row.name.ends_with("_info")) {
+      EXPECT_EQ(row.type, MetricType::kGauge) << row.name;
+    }
   }
 }
 

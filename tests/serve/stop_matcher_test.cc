@@ -21,7 +21,7 @@ std::string Model(const std::string& text, const std::vector<std::string>& stops
   return text;
 }
 
-std::string Run(const std::vector<std::string>& pieces, const std::vector<std::string>& stops,
+std::string Match(const std::vector<std::string>& pieces, const std::vector<std::string>& stops,
                 bool keep = false) {
   StopMatcher matcher(stops, keep);
   std::string out;
@@ -48,9 +48,9 @@ TEST(StopMatcher, GivesBackWhatItHeldAtTheEnd) {
 }
 
 TEST(StopMatcher, TheFirstCompleteMatchWins) {
-  EXPECT_EQ(Run({"xabcd"}, {"abcd", "bc"}), "xa");
-  EXPECT_EQ(Run({"xabc"}, {"abc", "bc"}), "x");
-  EXPECT_EQ(Run({"xabc"}, {"abc", "bc"}, true), "xabc");
+  EXPECT_EQ(Match({"xabcd"}, {"abcd", "bc"}), "xa");
+  EXPECT_EQ(Match({"xabc"}, {"abc", "bc"}), "x");
+  EXPECT_EQ(Match({"xabc"}, {"abc", "bc"}, true), "xabc");
 }
 
 TEST(StopMatcher, NoStopsMeansNoDelay) {
@@ -87,7 +87,7 @@ TEST(StopMatcher, AgreesWithTheModelHoweverTheTextIsCut) {
       at += size;
     }
     bool keep = random() % 2 == 0;
-    ASSERT_EQ(Run(pieces, stops, keep), Model(whole, stops, keep)) << whole;
+    ASSERT_EQ(Match(pieces, stops, keep), Model(whole, stops, keep)) << whole;
   }
 }
 
