@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace ashlar {
 namespace {
 
@@ -67,7 +69,8 @@ TEST(ModelConfig, MistralGivesEveryLayerTheWindow) {
   Json config = Llama();
   config["model_type"] = "mistral";
   config["sliding_window"] = 4096;
-  for (const LayerSpec& layer : ReadModelConfig(config, "config.json").value().layers) {
+  ModelConfig model = ReadModelConfig(config, "config.json").value();
+  for (const LayerSpec& layer : model.layers) {
     EXPECT_EQ(layer.kind, KvKind::kSliding);
     EXPECT_EQ(layer.window, 4096);
   }
