@@ -66,6 +66,10 @@ void Take(const Reading& part, const std::string& below, Reading& whole) {
 }
 
 Reading ReadFreeScalar(const YamlNode& node) {
+  if (HasControl(node.text)) {
+    return Refused(node, fmt::format("{} holds a control character", Describe(node)),
+                   "printable text in one line", "delete it");
+  }
   if (node.quoted) return {node.text, {}};
   if (node.text == "true" || node.text == "false") return {node.text == "true", {}};
   if (IsJsonNumber(node.text)) {
@@ -84,6 +88,10 @@ Reading ReadFreeScalar(const YamlNode& node) {
 }
 
 }  // namespace
+
+void Append(Json& object, const std::string& key, Json value) {
+  object.get_ref<Json::object_t&>().emplace_back(key, std::move(value));
+}
 
 Reading Refused(const YamlNode& node, std::string found, std::string allowed, std::string next) {
   return {nullptr, {{&node, std::move(found), std::move(allowed), std::move(next), ""}}};
@@ -213,10 +221,15 @@ Reading ReadFree(const YamlNode& node) {
   }
   Reading all{node.is_map() ? Json::object() : Json::array(), {}};
   for (size_t i = 0; i < node.items.size(); i += node.is_map() ? 2 : 1) {
-    Reading one = ReadFree(node.items[node.is_map() ? i + 1 : i]);
+    const YamlNode& item = node.items[node.is_map() ? i + 1 : i];
+    Reading one = ReadFree(item);
+    if (node.is_map() && HasControl(node.items[i].text)) {
+      one = Refused(node.items[i], "a key with a control character", "printable words",
+                    "delete the character");
+    }
     if (node.is_map()) {
       Take(one, "." + Printable(node.items[i].text), all);
-      all.value[node.items[i].text] = std::move(one.value);
+      Append(all.value, node.items[i].text, std::move(one.value));
     } else {
       Take(one, fmt::format("[{}]", i), all);
       all.value.push_back(std::move(one.value));

@@ -12,6 +12,10 @@
 
 namespace ashlar {
 
+// Adds a key without looking for it among those that are there, which is linear in an ordered
+// object. Repeated keys are refused elsewhere.
+void Append(Json& object, const std::string& key, Json value);
+
 Reading Refused(const YamlNode& node, std::string found, std::string allowed, std::string next);
 
 // A plain decimal integer in [min, max].

@@ -105,8 +105,8 @@ class Loader {
         AddUnknown(key, pattern, path);
         continue;
       }
-      object[key.text] =
-          ReadField(*field, key, node.items[i + 1], child, is_map ? key.text : map_key);
+      Append(object, key.text,
+             ReadField(*field, key, node.items[i + 1], child, is_map ? key.text : map_key));
     }
     return object;
   }

@@ -140,6 +140,14 @@ TEST(LoadSpec, DigestIgnoresSpellingAndOrder) {
   EXPECT_EQ(block->digest, flow->digest);
 }
 
+TEST(LoadSpec, ItsDocumentIsASpecOfTheSameDigest) {
+  Result<Spec> spec = LoadSpec(kWhole, "m.yaml");
+  ASSERT_TRUE(spec.ok()) << Text(spec.problems());
+  Result<Spec> again = LoadSpec(spec->document, "document");
+  ASSERT_TRUE(again.ok()) << Text(again.problems());
+  EXPECT_EQ(again->digest, spec->digest);
+}
+
 std::string Indented(std::string_view text, const std::string& by) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -1,0 +1,1 @@
+fuzz_target(spec SOURCES spec_document.cc MODULES spec base)
