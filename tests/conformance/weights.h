@@ -16,7 +16,10 @@ namespace ashlar::testing {
 class RandomStack {
  public:
   RandomStack(std::vector<DType> types, std::vector<int64_t> rows, int64_t cols, Random& random)
-      : types_(std::move(types)), rows_(std::move(rows)), cols_(cols) {
+      : types_(std::move(types)),
+        rows_(std::move(rows)),
+        cols_(cols),
+        gathered_(random.Chance(0.3)) {
     for (size_t i = 0; i < types_.size(); ++i) {
       bytes_.push_back(RandomWeight(types_[i], rows_[i], cols, random));
       bytes_.back().insert(bytes_.back().begin(), std::byte{0xff});
@@ -31,6 +34,8 @@ class RandomStack {
     return parts;
   }
   int64_t cols() const { return cols_; }
+  // Whether matmul gets a weight that embed may read too, as a tied head is.
+  bool gathered() const { return gathered_; }
   int64_t rows() const {
     int64_t total = 0;
     for (int64_t rows : rows_) total += rows;
@@ -46,7 +51,7 @@ class RandomStack {
     for (size_t i = 0; i < types_.size(); ++i) {
       text += fmt::format("{}{}x{}", i > 0 ? "+" : "", Info(types_[i]).name, rows_[i]);
     }
-    return text + fmt::format(" cols {}", cols_);
+    return text + fmt::format(" cols {}{}", cols_, gathered_ ? " gathered" : "");
   }
 
   // All rows as floats, as the reference reads them.
@@ -65,6 +70,7 @@ class RandomStack {
   std::vector<DType> types_;
   std::vector<int64_t> rows_;
   int64_t cols_;
+  bool gathered_;
   std::vector<std::vector<std::byte>> bytes_;
 };
 
@@ -84,7 +90,7 @@ inline double Largest(const float* x, int64_t n) {
 inline std::vector<float> RunMatmul(const Device& device, const RandomStack& stack, int64_t m,
                                     const std::vector<float>& x, const std::vector<float>& bias,
                                     bool back_guard) {
-  const Weight weight = device.CreateWeight(stack.parts(), stack.cols(), false).value();
+  const Weight weight = device.CreateWeight(stack.parts(), stack.cols(), stack.gathered()).value();
   const Guarded<float> in(device, x, back_guard);
   const Guarded<float> add(device, bias, back_guard);
   const Guarded<float> out(
