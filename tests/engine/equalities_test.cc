@@ -137,42 +137,57 @@ TEST(Equalities, TheToyModelSeesAWrongBlock) {
   EXPECT_NE(Ask(*engine, request).ids, right.ids);
 }
 
-// A real forward pass: tiny random weights of two architectures, on the reference plugin, whose ops
-// are batch-invariant.
-TEST(Equalities, TinyRealModelsAnswerAlikeHoweverTheyAreServed) {
-  for (toy::Architecture architecture : {toy::Architecture::kLlama, toy::Architecture::kGemma}) {
-    SCOPED_TRACE(architecture == toy::Architecture::kLlama ? "llama" : "gemma");
-    const unsigned seed = 31;
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    std::vector<Request> requests = RandomRequests(seed, 10, toy::kTinyVocab, 50, 12);
-    std::vector<Answer> expected;
-    {
-      toy::TinyEngine alone(architecture, {16, 0, 100}, Alone());
-      for (const Request& request : requests) expected.push_back(Ask(*alone, request));
-    }
-    struct {
-      const char* name;
-      toy::TinyBlocks blocks;
-      int batch_tokens = 64, sequences = 8;
-      bool preempts = false;
-    } variations[] = {{"batched", {16, 0, 100}},
-                      {"chunks of 5", {16, 0, 100}, 5, 4},
-                      {"preempted", {16, 0, 6}, 64, 8, true},
-                      {"blocks of 32", {32, 0, 100}},
-                      {"blocks of 64", {64, 0, 100}},
-                      {"blocks of 64 as kernel blocks of 16", {64, 16, 100}}};
-    for (const auto& variation : variations) {
-      SCOPED_TRACE(variation.name);
-      Engine::Options options = toy::SmallOptions();
-      options.batch_tokens = variation.batch_tokens;
-      options.max_sequences = variation.sequences;
-      toy::TinyEngine engine(architecture, variation.blocks, options);
-      ExpectAnswers(*engine, requests, expected);
-      EXPECT_EQ(engine->stats().preemptions > 0, variation.preempts);
-      if (HasFatalFailure()) return;
+// A real forward pass: tiny random weights of two architectures, on plugins whose ops and rows are
+// batch-invariant.
+class TinyModels : public testing::TestWithParam<const char*> {
+ protected:
+  void ExpectAlike(toy::Architecture architecture, unsigned seed);
+};
+
+void TinyModels::ExpectAlike(toy::Architecture architecture, unsigned seed) {
+  std::vector<Request> requests = RandomRequests(seed, 10, toy::kTinyVocab, 50, 12);
+  std::vector<Answer> expected;
+  {
+    toy::TinyEngine alone(architecture, {16, 0, 100}, Alone(), toy::OpenInvariant(GetParam()));
+    for (const Request& request : requests) expected.push_back(Ask(*alone, request));
+  }
+  struct {
+    const char* name;
+    toy::TinyBlocks blocks;
+    int batch_tokens = 64, sequences = 8;
+    bool must_preempt = false;
+  } variations[] = {{"batched", {16, 0, 100}},
+                    {"chunks of 5", {16, 0, 100}, 5, 4},
+                    {"preempted", {16, 0, 6}, 64, 8, true},
+                    {"blocks of 32", {32, 0, 100}},
+                    {"blocks of 64", {64, 0, 100}},
+                    {"blocks of 64 as kernel blocks of 16", {64, 16, 100}}};
+  for (const auto& variation : variations) {
+    SCOPED_TRACE(variation.name);
+    Engine::Options options = toy::SmallOptions();
+    options.batch_tokens = variation.batch_tokens;
+    options.max_sequences = variation.sequences;
+    auto device = toy::OpenInvariant(GetParam(), 2);
+    const Device& opened = *device;
+    toy::TinyEngine engine(architecture, variation.blocks, options, std::move(device));
+    ExpectAnswers(*engine, requests, expected);
+    EXPECT_TRUE(engine->stats().preemptions > 0 || !variation.must_preempt);
+    if (HasFatalFailure()) return;
+    // The rows of the plan are those that ran.
+    for (const KvGroup& group : engine.plan.groups) {
+      EXPECT_GT(opened.RowLaunches(opened.plugin().RowIndex(group.attention[0].row)), 0);
     }
   }
 }
+
+TEST_P(TinyModels, LlamaAnswersAlikeHoweverItIsServed) {
+  ExpectAlike(toy::Architecture::kLlama, 31);
+}
+TEST_P(TinyModels, GemmaAnswersAlikeHoweverItIsServed) {
+  ExpectAlike(toy::Architecture::kGemma, 32);
+}
+INSTANTIATE_TEST_SUITE_P(Plugins, TinyModels, testing::Values("reference", "cpu"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace ashlar

@@ -84,12 +84,15 @@ inline Plan MakePlan(const Shape& shape) {
   return plan;
 }
 
-inline std::unique_ptr<Device> OpenReference(bool invariant = true) {
-  auto plugin = Plugin::Load(std::string(ASHLAR_BUILD_DIR) + "/lib/ashlar/libashlar_reference.so");
+// A plugin of this build, as `numerics: invariant` opens it.
+inline std::unique_ptr<Device> OpenInvariant(const std::string& name, int threads = 1) {
+  auto plugin =
+      Plugin::Load(std::string(ASHLAR_BUILD_DIR) + "/lib/ashlar/libashlar_" + name + ".so");
   DeviceOptions options;
-  options.threads = 1;
-  options.invariant = invariant;
+  options.threads = threads;
+  options.invariant = true;
   return std::move(*Device::Open(**plugin, options));
 }
+inline std::unique_ptr<Device> OpenReference() { return OpenInvariant("reference"); }
 
 }  // namespace ashlar::toy

@@ -32,8 +32,8 @@ inline ModelConfig TinyConfig(Architecture architecture) {
   config.embedding_scale = gemma ? std::sqrt(32.0f) : 1.0f;
   for (float base : {10'000.0f, 1'000'000.0f}) {
     Rope rope;
-    for (int i = 0; i < 4; ++i) {
-      rope.inv_freq.push_back(std::pow(base, -2.0f * static_cast<float>(i) / 8.0f));
+    for (int i = 0; i < 8; ++i) {
+      rope.inv_freq.push_back(std::pow(base, -2.0f * static_cast<float>(i) / 16.0f));
     }
     config.ropes.push_back(rope);
   }
@@ -41,8 +41,8 @@ inline ModelConfig TinyConfig(Architecture architecture) {
     LayerSpec layer;
     layer.heads = 4;
     layer.kv_heads = 2;
-    layer.head_dim = layer.head_dim_v = 8;
-    layer.scale = 1 / std::sqrt(8.0f);
+    layer.head_dim = layer.head_dim_v = 16;
+    layer.scale = 0.25f;
     if (gemma && i != 3) {
       layer.kind = KvKind::kSliding;
       layer.window = 18;
@@ -121,9 +121,10 @@ struct TinyBlocks {
   int64_t full_blocks = 100;    // of the group that grows with the context
 };
 
-inline Plan TinyPlan(Architecture architecture, const TinyBlocks& blocks) {
+// Rows are the plugin's first for each kind.
+inline Plan TinyPlan(Architecture architecture, const TinyBlocks& blocks, const Plugin& plugin) {
   Plan plan;
-  plan.platform = "reference";
+  plan.platform = plugin.name();
   plan.invariant = true;
   plan.model = TinyConfig(architecture);
   plan.context_length = plan.model.context_length;
@@ -142,21 +143,26 @@ inline Plan TinyPlan(Architecture architecture, const TinyBlocks& blocks) {
                 kind == KvKind::kFull ? blocks.full_blocks : 100};
     plan.groups.push_back(
         MakeGroup(group, static_cast<int>(plan.groups.size()), layers, layer, DType::kF32));
+    for (const AttentionRow& row : plugin.rows()) {
+      if (std::ranges::find(row.kinds, kind) == row.kinds.end()) continue;
+      plan.groups.back().attention[0].row = row.name;
+      break;
+    }
   }
   Check(PlaceGroups(plan.groups, plan.layout).has_value(), "the toy's pools fit");
   return plan;
 }
 
 struct TinyEngine {
-  Plan plan;
   std::unique_ptr<Device> device;
+  Plan plan;
   TinyWeights source;
   std::unique_ptr<Engine> engine;
 
   TinyEngine(Architecture architecture, const TinyBlocks& blocks, const Engine::Options& options,
              std::unique_ptr<Device> on = OpenReference())
-      : plan(TinyPlan(architecture, blocks)),
-        device(std::move(on)),
+      : device(std::move(on)),
+        plan(TinyPlan(architecture, blocks, device->plugin())),
         source(plan.model, *device),
         engine(std::move(*Engine::Start(plan, *device, std::move(source.weights), options))) {}
   Engine* operator->() { return engine.get(); }
