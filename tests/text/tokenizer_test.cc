@@ -260,6 +260,14 @@ TEST(TokenizerJson, RefusesUnknownComponentsByName) {
                     HasSubstr("ByteLevel, CharDelimiterSplit")));
 }
 
+TEST(TokenizerJson, RefusesAPostProcessorThatAddsIdsWithoutTokens) {
+  const std::string post = R"("post_processor": {"type": "TemplateProcessing", "single":
+      [{"SpecialToken": {"id": "x", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "pair": [], "special_tokens": {"x": {"id": "x", "ids": [99], "tokens": ["x"]}}}, )";
+  EXPECT_THAT(JsonRefusal(Replaced(kSmallJson, "\"decoder\"", post + "\"decoder\"")),
+              HasSubstr("tokenizer.json post_processor: adds id 99, which has no token: 0 to 4"));
+}
+
 TEST(TokenizerJson, RefusesTextThatIsNoTokenizer) {
   EXPECT_THAT(JsonRefusal(""), HasSubstr("tokenizer.json: EOF"));
   EXPECT_THAT(JsonRefusal("{}"), HasSubstr("missing field `model`"));

@@ -123,7 +123,21 @@ pub fn build(text: &str) -> Outcome<Tok> {
 
     let mut tok = Tok::with(engine, pieces(&file, &tokens, spelling));
     tok.leading_space = file.decoder.as_ref().is_some_and(components::strips_leading_space);
+    check_encoding(&tok)?;
     Ok(tok)
+}
+
+/// Ids that a post-processor adds are stated apart from the vocabulary.
+fn check_encoding(tok: &Tok) -> Outcome<()> {
+    let ids = tok.encode("a", true)?;
+    match ids.iter().find(|&&id| id as usize >= tok.pieces().len()) {
+        Some(id) => Err(Fault::input(
+            "tokenizer.json post_processor",
+            format!("adds id {id}, which has no token"),
+        )
+        .allowed(format!("0 to {}", tok.pieces().len() - 1))),
+        None => Ok(()),
+    }
 }
 
 fn shrink_cache(engine: &mut Tokenizer) {
