@@ -77,7 +77,7 @@ Json ToJson(const Plan& plan) {
                {"architecture", plan.model.architecture},
                {"platform", plan.platform},
                {"platformName", plan.platform_name},
-               {"device", plan.device},
+               {"device", plan.device_number},
                {"product", plan.product},
                {"threads", plan.threads},
                {"numerics", plan.invariant ? "invariant" : "fast"},

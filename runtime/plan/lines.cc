@@ -18,7 +18,7 @@ std::string SelectionLine(const Plan& plan, const KvGroup& group, const Attentio
       group.index, attention.index, Name(group.kind), attention.row, Value(attention.requested),
       Value(attention.reason), group.block_tokens, group.kernel_block_tokens, Name(plan.layout),
       group.blocks * ratio, group.head_slots, group.states / ratio, group.content_bytes,
-      plan.platform, plan.device);
+      plan.platform, plan.device_number);
 }
 
 }  // namespace

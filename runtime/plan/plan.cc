@@ -97,6 +97,7 @@ void PickDevice(Draft& draft) {
   draft.plan.platform = choice.platform;
   draft.plan.platform_name = draft.platform.name;
   draft.plan.device = choice.device;
+  draft.plan.device_number = choice.target.device.index;
   draft.plan.product = choice.target.device.product;
   PickThreads(draft);
 }
@@ -175,6 +176,7 @@ void AdoptPlatform(Draft& draft) {
   if (!same || device < 0) return;
   draft.plan.platform = platform;
   draft.plan.device = device;
+  draft.plan.device_number = draft.platform.devices[static_cast<size_t>(device)].index;
 }
 
 void SelectRows(Draft& draft) {
@@ -303,13 +305,19 @@ struct Step {
   After after;
 };
 
+// One a line, in this order: groups, backends, block size, layout, memory, shapes.
 constexpr Step kSteps[] = {
-    {"source", ReadRequest, After::kGoOn},      {"platform", PickDevice, After::kStopIfNew},
-    {"backends", MakeGroups, After::kGoOn},     {"backends", SelectRows, After::kStopIfAny},
-    {"blocks", SolveBlocks, After::kStopIfAny}, {"blocks", SizePages, After::kStopIfAny},
-    {"blocks", PickLayout, After::kStopIfAny},  {"blocks", SizePools, After::kStopIfAny},
-    {"blocks", PlacePools, After::kStopIfAny},  {"shapes", CompareShapes, After::kStopIfAny},
-    {"shapes", HashPlan, After::kStopIfAny},
+    {"source", ReadRequest, After::kGoOn},         //
+    {"platform", PickDevice, After::kStopIfNew},   // nothing can be judged without a device
+    {"backends", MakeGroups, After::kGoOn},        //
+    {"backends", SelectRows, After::kStopIfAny},   // problems of all groups, then stop
+    {"blocks", SolveBlocks, After::kStopIfAny},    //
+    {"blocks", SizePages, After::kStopIfAny},      //
+    {"blocks", PickLayout, After::kStopIfAny},     //
+    {"blocks", SizePools, After::kStopIfAny},      //
+    {"blocks", PlacePools, After::kStopIfAny},     //
+    {"shapes", CompareShapes, After::kStopIfAny},  // last: it looks at everything above
+    {"shapes", HashPlan, After::kStopIfAny},       //
 };
 
 }  // namespace

@@ -116,6 +116,7 @@ struct Plan {
   std::string platform;       // cpu | reference | cuda | hip
   std::string platform_name;  // machine or profile
   int device = 0;             // index into Platform::devices
+  int device_number = 0;      // of the platform, as its plugin counts
   std::string product;
   int threads = 0;
   bool invariant = false;

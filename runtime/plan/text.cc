@@ -44,7 +44,7 @@ std::string Table(const std::vector<TableRow>& rows) {
 std::string Head(const Plan& plan) {
   std::string text = fmt::format("plan for {} ({}) on {} ({}), device {}: {}", plan.model_name,
                                  plan.model.architecture, plan.platform, plan.platform_name,
-                                 plan.device, plan.product);
+                                 plan.device_number, plan.product);
   if (plan.threads > 0)
     text += fmt::format(", {} thread{}", plan.threads, plan.threads == 1 ? "" : "s");
   return text + fmt::format(

@@ -226,8 +226,18 @@ TEST(MakePlan, TakesTheFreestOfSeveralDevices) {
   platform.rows = {testing::AnyRow("FLASH", {testing::Multiple(16)}, "cuda")};
   Plan plan = Made(BasicSpec(), platform);
   EXPECT_EQ(plan.device, 1);
+  EXPECT_EQ(plan.device_number, 1);
   EXPECT_THAT(plan.notes, ElementsAre("device 1 of cuda is used, it has the most free memory (0: "
                                       "4 GiB, 1: 79 GiB)"));
+}
+
+TEST(MakePlan, NumbersTheDeviceAsItsPluginDoes) {
+  Platform platform = CpuPlatform();
+  platform.devices.insert(platform.devices.begin(), CudaDevice(90));
+  Plan plan = Made(BasicSpec(), platform);
+  EXPECT_EQ(plan.device, 1);  // in the list
+  EXPECT_EQ(plan.device_number, 0);
+  EXPECT_THAT(SelectionLines(plan).front(), HasSubstr(" device=cpu:0"));
 }
 
 TEST(MakePlan, CutsTheContextToWhatFits) {
