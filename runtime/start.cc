@@ -296,7 +296,11 @@ int Serve(const ServeOptions& options) {
               .plan = run.plan,
               .tokenizer = *run.text.tokenizer,
               .chat_template = run.text.chat_template.get(),
-              .model_name = run.plan.model_name});
+              .model_name = run.plan.model_name,
+              .token_budget = run.spec.limits.queued_tokens,
+              .limits = {.messages = run.spec.limits.messages,
+                         .prompts = run.spec.limits.prompts,
+                         .choices = run.spec.limits.choices}});
   signals.Hold();
   readiness.SetPhase(Phase::kReady);
   LogInfo("start", "ready: model {} at http://{}:{}/v1", run.plan.model_name,

@@ -8,7 +8,7 @@
 namespace ashlar {
 namespace {
 
-constexpr int64_t kMaxExtent = 1 << 24;
+constexpr int64_t kMaxExtent = 1 << 22;  // so that no product of a few extents overflows
 constexpr int64_t kMaxLayers = 4096;
 
 void CheckHeads(ConfigReader& reader, const LayerSpec& layer, std::string_view heads_key,

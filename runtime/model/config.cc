@@ -80,9 +80,9 @@ std::vector<std::string> SupportedArchitectures() {
 int64_t ModelConfig::parameters() const {
   int64_t count = vocab * hidden * (tied_head ? 1 : 2);
   for (const LayerSpec& layer : layers) {
-    count += hidden * (layer.heads * (layer.head_dim + layer.head_dim_v) +
-                       layer.kv_heads * (layer.head_dim + layer.head_dim_v)) +
-             3 * hidden * intermediate;
+    int64_t per_head = int64_t{layer.head_dim} + layer.head_dim_v;
+    count +=
+        hidden * (int64_t{layer.heads} + layer.kv_heads) * per_head + 3 * hidden * intermediate;
   }
   return count;
 }

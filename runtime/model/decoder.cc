@@ -15,9 +15,9 @@ struct Widths {
   explicit Widths(const ModelConfig& config)
       : hidden(config.hidden), gate_up(2 * config.intermediate), mlp(config.intermediate) {
     for (const LayerSpec& layer : config.layers) {
-      qkv = std::max<int64_t>(qkv, (layer.heads + 2 * layer.kv_heads) * layer.head_dim);
-      q = std::max<int64_t>(q, layer.heads * layer.head_dim);
-      attention = std::max<int64_t>(attention, layer.heads * layer.head_dim_v);
+      qkv = std::max(qkv, (int64_t{layer.heads} + 2 * int64_t{layer.kv_heads}) * layer.head_dim);
+      q = std::max(q, int64_t{layer.heads} * layer.head_dim);
+      attention = std::max(attention, int64_t{layer.heads} * layer.head_dim_v);
     }
   }
   int64_t per_token() const { return 3 * hidden + qkv + q + attention + gate_up + mlp; }

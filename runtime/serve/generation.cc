@@ -35,7 +35,7 @@ ApiError TooLong(std::string place, int64_t context, int64_t prompt, std::string
 }  // namespace
 
 RequestLimits LimitsOf(const Serving& serving) {
-  RequestLimits limits;
+  RequestLimits limits = serving.limits;
   limits.context_length = serving.plan.context_length;
   limits.vocabulary = serving.tokenizer.vocabulary_size();
   if (serving.plan.model.vocab > 0) {
@@ -242,6 +242,7 @@ std::optional<ApiError> Generation::Take(int index, const Event& event, HttpResp
   if (event.finish) choice.engine_done = true;
   choice.cached_tokens = std::max(choice.cached_tokens, event.cached_tokens);
   if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
+  const int before = choice.assembler->tokens();
   AnswerPiece piece = choice.assembler->Push(event);
   if (choice.assembler->ended() && !choice.assembler->stopped_by_string()) {
     FinishReason reason = choice.assembler->reason();
@@ -261,6 +262,9 @@ std::optional<ApiError> Generation::Take(int index, const Event& event, HttpResp
     Stream(index, std::move(piece), responder);
   } else {
     choice.text += piece.text;
+    const int taken =
+        std::min(choice.assembler->tokens() - before, static_cast<int>(event.ids.size()));
+    choice.ids.insert(choice.ids.end(), event.ids.begin(), event.ids.begin() + taken);
     std::move(piece.logprobs.begin(), piece.logprobs.end(),
               std::back_inserter(choice.all_logprobs));
   }
@@ -338,6 +342,10 @@ Json Generation::WholeJson() {
     result.logprobs = choice.logprobs->Write(tokens, prompt_first);
     if (request_.show_prompt_logprobs) {
       result.prompt_logprobs = PromptLogprobs(serving_.tokenizer, choice.prompt_logprobs);
+    }
+    if (request_.return_token_ids) {
+      result.prompt_token_ids = prompts_[static_cast<size_t>(choice.prompt)];
+      result.token_ids = choice.ids;
     }
     result.finish_reason = FinishWord(choice.assembler->reason());
   }

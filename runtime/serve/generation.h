@@ -52,6 +52,7 @@ class Generation {
     std::vector<TokenLogprob> prompt_logprobs;
     std::vector<TokenLogprob> all_logprobs;  // without streaming
     std::string text;                        // without streaming
+    std::vector<int32_t> ids;                // without streaming
     int cached_tokens = 0;
     bool opened = false;  // its first chunk has gone out
   };

@@ -122,6 +122,11 @@ void ReadCommon(FieldReader& fields, const RequestLimits& limits, ApiRequest& re
     fields.Fail(ErrorCode::kUnsupported, "prompt_logprobs", "it stands beside stream: true",
                 "prompt_logprobs only without streaming", "leave one of them out");
   }
+  request.return_token_ids = fields.Boolean("return_token_ids").value_or(false);
+  if (request.stream && request.return_token_ids) {
+    fields.Fail(ErrorCode::kUnsupported, "return_token_ids", "it stands beside stream: true",
+                "return_token_ids only without streaming", "leave one of them out");
+  }
 }
 
 void ReadChatLogprobs(FieldReader& fields, const RequestLimits& limits, ApiRequest& request) {

@@ -56,6 +56,7 @@ struct ApiRequest {
   bool add_special = true;  // the tokenizer's own, BOS; off for chat, whose template writes it
   bool echo = false;        // completions: the prompt comes first
   bool show_prompt_logprobs = false;
+  bool return_token_ids = false;  // of the prompt and of the answer, beside the text
 
   bool stream = false;
   bool include_usage = false;

@@ -186,6 +186,11 @@ Json WholeAnswer(const ResponseHead& head, std::span<const ChoiceResult> choices
     choice["logprobs"] = result.logprobs;
     choice["finish_reason"] = result.finish_reason;
     if (!result.prompt_logprobs.is_null()) choice["prompt_logprobs"] = result.prompt_logprobs;
+    if (!result.token_ids.is_null()) {
+      // A chat request has one prompt for all its choices.
+      (head.chat ? answer : choice)["prompt_token_ids"] = result.prompt_token_ids;
+      choice["token_ids"] = result.token_ids;
+    }
     list.push_back(std::move(choice));
   }
   answer["choices"] = std::move(list);

@@ -29,8 +29,9 @@ struct Usage {
 
 struct ChoiceResult {
   std::string text;
-  Json logprobs;         // null, or as LogprobWriter gives it
-  Json prompt_logprobs;  // null unless asked for
+  Json logprobs;                     // null, or as LogprobWriter gives it
+  Json prompt_logprobs;              // null unless asked for
+  Json prompt_token_ids, token_ids;  // null unless asked for
   std::string_view finish_reason;
 };
 

@@ -31,7 +31,7 @@ struct RefusedField {
   std::string_view neutral;  // JSON list of values that are taken
   std::string_view what;     // that this build does not do
 };
-inline constexpr std::array<RefusedField, 36> kRefusedFields = {{
+inline constexpr std::array<RefusedField, 35> kRefusedFields = {{
     {"tools", "[[]]", "tool calls"},
     {"tool_choice", R"(["none","auto"])", "tool calls"},
     {"functions", "[[]]", "tool calls"},
@@ -61,7 +61,6 @@ inline constexpr std::array<RefusedField, 36> kRefusedFields = {{
     {"length_penalty", "[1, 1.0]", "beam search"},
     {"early_stopping", "[false]", "beam search"},
     {"truncate_prompt_tokens", "[]", "cutting a prompt"},
-    {"return_token_ids", "[false]", "token ids in answers"},
     {"return_tokens_as_token_ids", "[false]", "token ids in answers"},
     {"logprob_token_ids", "[]", "logprobs of chosen ids"},
     {"priority", "[0]", "priorities"},

@@ -19,9 +19,10 @@ struct Serving {
   const ChatTemplate* chat_template = nullptr;  // none: chat requests are refused
   std::string model_name;
   int64_t token_budget = 200'000;  // n * prompts * max_tokens of one request
+  RequestLimits limits;            // what the spec sets; the model's own are filled in by LimitsOf
 };
 
-// The limits of requests that the model sets.
+// The limits of requests: the spec's and the model's.
 RequestLimits LimitsOf(const Serving& serving);
 
 }  // namespace ashlar

@@ -31,7 +31,8 @@ def forced(server, prompt, ids):
 class SmolLM2(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.golden = json.load(open(GOLDEN))
+        with open(GOLDEN) as file:
+            cls.golden = json.load(file)
 
     def test_reference_gives_the_oracles_ids(self):
         with Server(SPEC + "platform: reference\nkv: {dtype: float32}\n") as server:
