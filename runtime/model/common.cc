@@ -13,6 +13,12 @@ constexpr int64_t kMaxLayers = 4096;
 
 void CheckHeads(ConfigReader& reader, const LayerSpec& layer, std::string_view heads_key,
                 std::string_view kv_key) {
+  int64_t widest = int64_t{layer.heads} * std::max(layer.head_dim, layer.head_dim_v);
+  if (widest > kMaxExtent) {
+    reader.Refuse(heads_key, fmt::format("{} heads of {}", layer.heads, layer.head_dim),
+                  fmt::format("at most {} values in all heads", kMaxExtent),
+                  "use the model's original files");
+  }
   if (layer.heads % layer.kv_heads == 0) return;
   reader.Refuse(kv_key, fmt::format("{}", layer.kv_heads),
                 fmt::format("a divisor of {} {}", heads_key, layer.heads),

@@ -65,6 +65,13 @@ TEST(ModelConfig, ReportsEveryMistakeAtOnce) {
             4u + 1u);  // 1 head is no multiple of 2 KV heads either
 }
 
+TEST(ModelConfig, GeometryThatWouldOverflowIsRefused) {
+  Json config = Llama();
+  config["num_attention_heads"] = config["num_key_value_heads"] = 1 << 22;
+  config["head_dim"] = 1 << 16;
+  EXPECT_THAT(Refusal(config), HasSubstr("num_attention_heads: 4194304 heads of 65536"));
+}
+
 TEST(ModelConfig, MistralGivesEveryLayerTheWindow) {
   Json config = Llama();
   config["model_type"] = "mistral";
