@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "text/convert.h"
+#include "text/sanitizer.h"
 #include "text/text.h"
 
 namespace ashlar {
@@ -29,6 +30,7 @@ uint32_t Unsigned(int32_t id) { return static_cast<uint32_t>(id); }
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json) {
+  const UninstrumentedCall call;
   tok_handle* handle = nullptr;
   err_fault* error = nullptr;
   if (tok_from_json(Borrow(tokenizer_json), &handle, &error) != ASHLAR_OK) {
@@ -61,17 +63,22 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::FromGguf(const GgufVocabulary& voc
   raw.add_eos = vocabulary.add_eos.value_or(false);
   raw.add_space_prefix = vocabulary.add_space_prefix.value_or(sentencepiece);
 
+  const UninstrumentedCall call;
   tok_handle* handle = nullptr;
   err_fault* error = nullptr;
   if (tok_from_gguf(&raw, &handle, &error) != ASHLAR_OK) return TakeProblem(error);
   return std::unique_ptr<Tokenizer>(new Tokenizer(handle));
 }
 
-Tokenizer::~Tokenizer() { tok_free(handle_); }
+Tokenizer::~Tokenizer() {
+  const UninstrumentedCall call;
+  tok_free(handle_);
+}
 
 int32_t Tokenizer::vocabulary_size() const { return static_cast<int32_t>(tok_size(handle_)); }
 
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, bool add_special) const {
+  const UninstrumentedCall call;
   ashlar_buffer ids{};
   err_fault* error = nullptr;
   if (tok_encode(handle_, Borrow(text), add_special, &ids, &error) != ASHLAR_OK) {
@@ -81,6 +88,7 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, bool add_s
 }
 
 Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special) const {
+  const UninstrumentedCall call;
   ashlar_buffer text{};
   err_fault* error = nullptr;
   const auto* raw = reinterpret_cast<const uint32_t*>(ids.data());
@@ -102,19 +110,26 @@ std::optional<int32_t> Tokenizer::TokenId(std::string_view piece) const {
 
 bool Tokenizer::IsSpecial(int32_t id) const { return tok_is_special(handle_, Unsigned(id)); }
 
-Decoder::Decoder(const Tokenizer& tokenizer, bool skip_special)
-    : handle_(tok_decoder_new(tokenizer.handle(), skip_special)) {}
+Decoder::Decoder(const Tokenizer& tokenizer, bool skip_special) {
+  const UninstrumentedCall call;
+  handle_ = tok_decoder_new(tokenizer.handle(), skip_special);
+}
 
-Decoder::~Decoder() { tok_decoder_free(handle_); }
+Decoder::~Decoder() {
+  const UninstrumentedCall call;
+  tok_decoder_free(handle_);
+}
 
 // Decoding has no input that it refuses: a fault here is a bug of the library.
 std::string Decoder::Push(int32_t id) {
+  const UninstrumentedCall call;
   ashlar_bytes text{};
   Check(tok_decoder_push(handle_, Unsigned(id), &text, nullptr) == ASHLAR_OK, "decoding a token");
   return std::string(View(text));
 }
 
 std::string Decoder::Finish() {
+  const UninstrumentedCall call;
   ashlar_bytes text{};
   Check(tok_decoder_finish(handle_, &text, nullptr) == ASHLAR_OK, "ending a decode");
   return std::string(View(text));
