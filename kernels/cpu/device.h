@@ -79,8 +79,8 @@ struct ashlar_device {
   std::vector<int64_t> launches;  // by row
   ashlar::cpu::Slabs weights;
 
-  ashlar::cpu::Scratch x_codes, x_scale, x_half_sum, x_bf16;  // matmul
-  std::vector<ashlar::cpu::Scratch> per_thread;               // attention
+  ashlar::cpu::Scratch x_codes, x_scale, x_half_sum, x_start[ASHLAR_MAX_PARTS], x_bf16;  // matmul
+  std::vector<ashlar::cpu::Scratch> per_thread;  // attention
   ashlar::cpu::Scratch splits;
   ashlar::cpu::RopeTable rope[2];  // layers of one model alternate between at most two
   uint64_t rope_clock = 0;

@@ -15,6 +15,7 @@ namespace ashlar::cpu {
 struct QuantRows {
   const int8_t* codes;      // [m, k]
   const float* scale;       // [m, k / 32]
+  const float* scaled_sum;  // [m, k / 32] scale * sum of the codes
   const int32_t* half_sum;  // [m, k / 16] sum of the codes of 16 columns
   int64_t m, k;
 };
@@ -24,8 +25,10 @@ struct QuantMatmul {
   int64_t tile_bytes, codes_offset;  // of one tile; its scales come first
   int64_t tile_begin, tile_end;
   int64_t rows;  // of the weight: the last tile may have fewer than 16
-  int offset;    // code of value 0 as packed for this level
   QuantRows x;
+  // What a format with an offset begins each sum with: -offset times the sum of the codes, by
+  // blocks [m, k / 32], Q6_K by half blocks [m, k / 16]. Unused by the others.
+  const int32_t* start;
   float* out;  // [m, rows]
   int64_t out_stride;
   const float* bias;  // [rows] or null
@@ -77,7 +80,8 @@ struct KernelTable {
   bool has_bf16_dot;
 
   // k is a multiple of 32.
-  void (*quantize_row)(const float* x, int64_t k, int8_t* codes, float* scale, int32_t* half_sum);
+  void (*quantize_row)(const float* x, int64_t k, int8_t* codes, float* scale, float* scaled_sum,
+                       int32_t* half_sum);
   void (*matmul_quant[kQuantFormatCount])(const QuantMatmul& args);
   void (*matmul_f32)(const FloatMatmul& args);
   void (*matmul_f16)(const FloatMatmul& args);

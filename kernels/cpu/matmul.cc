@@ -5,19 +5,34 @@
 namespace ashlar::cpu {
 namespace {
 
-// x as 8-bit codes, in the device's scratch.
+// x as 8-bit codes, in the device's scratch; codes null without memory.
 QuantRows Quantize(ashlar_device& device, const ashlar_tensor& x) {
-  const int64_t m = x.shape[0], k = x.shape[1];
+  const int64_t m = x.shape[0], k = x.shape[1], blocks = k / 32;
   auto* codes = device.x_codes.Get<int8_t>(m * k);
-  auto* scale = device.x_scale.Get<float>(m * (k / 32));
-  auto* half_sum = device.x_half_sum.Get<int32_t>(m * (k / 16));
+  auto* scale = device.x_scale.Get<float>(m * blocks * 2);
+  auto* half_sum = device.x_half_sum.Get<int32_t>(m * blocks * 2);
   if (codes == nullptr || scale == nullptr || half_sum == nullptr) return {};
+  float* scaled_sum = scale + m * blocks;
   ForRanges(device, m, k * 4, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
-      device.kernels.quantize_row(Row(x, i), k, codes + i * k, scale + i * (k / 32),
-                                  half_sum + i * (k / 16));
+      device.kernels.quantize_row(Row(x, i), k, codes + i * k, scale + i * blocks,
+                                  scaled_sum + i * blocks, half_sum + i * blocks * 2);
   });
-  return {codes, scale, half_sum, m, k};
+  return {codes, scale, scaled_sum, half_sum, m, k};
+}
+
+// Where QuantMatmul's sums begin for a part, or null without memory.
+const int32_t* Starts(Scratch& scratch, const WeightPart& part, const QuantRows& x) {
+  const bool halves = part.dtype == ASHLAR_Q6_K;
+  const int64_t count = x.m * x.k / (halves ? 16 : 32);
+  auto* start = scratch.Get<int32_t>(count);
+  if (start == nullptr) return nullptr;
+  if (halves)
+    for (int64_t i = 0; i < count; ++i) start[i] = -part.offset * x.half_sum[i];
+  else
+    for (int64_t i = 0; i < count; ++i)
+      start[i] = -part.offset * (x.half_sum[2 * i] + x.half_sum[2 * i + 1]);
+  return start;
 }
 
 struct Bf16Rows {
@@ -39,6 +54,7 @@ Bf16Rows ToBf16(ashlar_device& device, const ashlar_tensor& x) {
 
 struct Inputs {
   QuantRows quant;
+  const int32_t* start[ASHLAR_MAX_PARTS] = {};
   Bf16Rows bf16;
 };
 
@@ -48,8 +64,8 @@ bool UsesBf16Dot(const ashlar_device& device, const WeightPart& part) {
 
 // Tiles [begin, end) of one part.
 void RunTiles(const ashlar_device& device, const WeightPart& part, const Inputs& in,
-              const ashlar_tensor& out, const ashlar_tensor& x, const float* bias, int64_t begin,
-              int64_t end) {
+              const int32_t* start, const ashlar_tensor& out, const ashlar_tensor& x,
+              const float* bias, int64_t begin, int64_t end) {
   const KernelTable& kernels = device.kernels;
   float* to = static_cast<float*>(out.data) + part.first_row;
   const float* part_bias = bias == nullptr ? nullptr : bias + part.first_row;
@@ -61,8 +77,8 @@ void RunTiles(const ashlar_device& device, const WeightPart& part, const Inputs&
                                       .tile_begin = begin,
                                       .tile_end = end,
                                       .rows = part.rows,
-                                      .offset = part.offset,
                                       .x = in.quant,
+                                      .start = start,
                                       .out = to,
                                       .out_stride = out_stride,
                                       .bias = part_bias});
@@ -102,8 +118,8 @@ int64_t TilesPerChunk(const ashlar_device& device, int64_t tiles, int64_t tile_b
   int64_t chunk = tiles / (device.pool.threads() * 8);
   const int64_t least = (kLeastBytes + tile_bytes * m - 1) / (tile_bytes * m);
   if (chunk < least) chunk = least;
-  if (m > 4) chunk = (chunk + 1) / 2 * 2;  // pairs
-  if (m > 4 && chunk > 8) chunk = 8;       // their codes and some rows of x stay in cache
+  if (m > 8) chunk = (chunk + 1) / 2 * 2;  // pairs
+  if (m > 8 && chunk > 8) chunk = 8;       // their codes and some rows of x stay in cache
   return chunk < 1 ? 1 : chunk;
 }
 
@@ -126,6 +142,13 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
   }
   if (quant && (in.quant = Quantize(device, x)).codes == nullptr)
     return Fail("matmul: no memory for activations");
+  for (size_t i = 0; i < weight.parts.size(); ++i) {
+    const WeightPart& part = weight.parts[i];
+    if (part.offset == 0) continue;  // also every part that is not quantised
+    const bool again = i > 0 && part.dtype == weight.parts[i - 1].dtype;
+    in.start[i] = again ? in.start[i - 1] : Starts(device.x_start[i], part, in.quant);
+    if (in.start[i] == nullptr) return Fail("matmul: no memory for activations");
+  }
   if (bf16 && (in.bf16 = ToBf16(device, x)).data == nullptr)
     return Fail("matmul: no memory for activations");
 
@@ -144,7 +167,7 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
     const WeightPart& part = weight.parts[i];
     const int64_t begin = (chunk - first_chunk[i]) * per_chunk[i];
     const int64_t end = begin + per_chunk[i];
-    RunTiles(device, part, in, out, x, bias_data, begin,
+    RunTiles(device, part, in, in.start[i], out, x, bias_data, begin,
              end < part.tile_count() ? end : part.tile_count());
   });
   return ASHLAR_OK;

@@ -70,10 +70,17 @@ const TypeName& Type(const std::string& name) {
 // Bytes of a random weight whose 16-bit fields are small normal numbers in every format.
 std::vector<uint8_t> RandomSource(const TypeName& type, int64_t rows, int64_t cols) {
   std::vector<uint8_t> bytes(rows * (cols / type.columns) * type.bytes);
+  // Bits that stay: f16 fields below 2^-3; f32 and bf16 between 2^-63 and 2; none subnormal.
+  const uint64_t keep = type.columns > 1 || type.dtype == ASHLAR_F16 ? 0x2fff2fff2fff2fffu
+                        : type.dtype == ASHLAR_F32                   ? 0x9fffffff9fffffffu
+                                                                     : 0x9fff9fff9fff9fffu;
+  const uint64_t set = type.columns > 1 || type.dtype == ASHLAR_F16 ? 0x0400040004000400u
+                       : type.dtype == ASHLAR_F32                   ? 0x2000000020000000u
+                                                                    : 0x2000200020002000u;
   uint64_t state = 0x9e3779b97f4a7c15u;
   for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    const uint64_t word = state & 0x2fff2fff2fff2fffu;  // as f16: below 2^-3; as bf16, f32: tiny
+    const uint64_t word = (state & keep) | set;
     memcpy(bytes.data() + i, &word, 8);
   }
   return bytes;

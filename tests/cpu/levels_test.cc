@@ -1,0 +1,93 @@
+#include "levels.h"
+
+#include <cmath>
+
+namespace ashlar::cpu {
+namespace {
+
+TEST(Levels, TheBestIsSupportedAndPortableAlwaysIs) {
+  EXPECT_TRUE(Supported(CpuLevel::kPortable));
+  EXPECT_TRUE(Supported(BestLevel()));
+}
+
+TEST(Levels, NamesAreDistinct) {
+  for (const LevelCase& a : LevelCases())
+    for (const LevelCase& b : LevelCases())
+      if (a.level != b.level) {
+        EXPECT_STRNE(KernelsFor(a.level).name, KernelsFor(b.level).name);
+      }
+}
+
+class RowKernels : public LevelTest {
+ protected:
+  const KernelTable& kernels() const { return device_.kernels; }
+};
+
+TEST_P(RowKernels, SiluAndGeluStayWithinTheirError) {
+  for (int64_t n : {1, 15, 16, 17, 1000}) {
+    std::vector<float> gate = Normals(n, 10), up(n, 1.0f), out(n);
+    gate[0] = -200;
+    kernels().silu_row(out.data(), gate.data(), up.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double x = gate[i];
+      EXPECT_NEAR(out[i], x / (1 + std::exp(-x)), 1e-6 + 1e-6 * std::fabs(x)) << x;
+    }
+    kernels().gelu_tanh_row(out.data(), gate.data(), up.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double x = gate[i];
+      const double want =
+          0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+      EXPECT_NEAR(out[i], want, 1e-6 + 2e-6 * std::fabs(x)) << x;
+    }
+  }
+}
+
+TEST_P(RowKernels, InfiniteGatesGiveTheLimits) {
+  std::vector<float> gate(16), up(16, 2.0f), out(16);
+  gate[0] = INFINITY, gate[1] = -INFINITY, gate[2] = NAN;
+  kernels().silu_row(out.data(), gate.data(), up.data(), 16);
+  EXPECT_EQ(out[0], INFINITY);
+  EXPECT_TRUE(std::isnan(out[2]));
+  EXPECT_EQ(out[3], 0.0f);
+}
+
+TEST_P(RowKernels, ConversionsKeepTailsAndNeighbours) {
+  for (ashlar_dtype dtype : {ASHLAR_F32, ASHLAR_F16, ASHLAR_BF16}) {
+    const int64_t bytes = dtype == ASHLAR_F32 ? 4 : 2;
+    for (int64_t n : {1, 7, 16, 31, 64}) {
+      std::vector<float> x = Normals(n), back(n + 1, 7.0f);
+      std::vector<uint8_t> stored(n * bytes + 8, 0xee);
+      kernels().from_floats(stored.data(), dtype, x.data(), n);
+      for (int64_t i = n * bytes; i < n * bytes + 8; ++i) EXPECT_EQ(stored[i], 0xee);
+      kernels().to_floats(back.data(), stored.data(), dtype, n);
+      EXPECT_EQ(back[n], 7.0f);
+      const double step = dtype == ASHLAR_F32 ? 0 : dtype == ASHLAR_F16 ? 0x1p-11 : 0x1p-8;
+      for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(back[i], x[i], std::fabs(x[i]) * step + 1e-7);
+    }
+  }
+}
+
+TEST_P(RowKernels, QuantizedRowsAreWithinHalfAStep) {
+  std::vector<float> x = Normals(96);
+  std::fill(x.begin() + 32, x.begin() + 64, 0.0f);
+  std::vector<int8_t> codes(96);
+  std::vector<float> scale(3), scaled_sum(3);
+  std::vector<int32_t> half_sum(6);
+  kernels().quantize_row(x.data(), 96, codes.data(), scale.data(), scaled_sum.data(),
+                         half_sum.data());
+  for (int b = 0; b < 3; ++b) {
+    int sums[2] = {};
+    for (int i = 0; i < 32; ++i) {
+      EXPECT_NEAR(codes[32 * b + i] * scale[b], x[32 * b + i], scale[b] * 0.5001f);
+      sums[i / 16] += codes[32 * b + i];
+    }
+    EXPECT_EQ(half_sum[2 * b], sums[0]);
+    EXPECT_EQ(half_sum[2 * b + 1], sums[1]);
+    EXPECT_FLOAT_EQ(scaled_sum[b], scale[b] * (sums[0] + sums[1]));
+  }
+}
+
+ASHLAR_LEVEL_SUITE(RowKernels);
+
+}  // namespace
+}  // namespace ashlar::cpu
