@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 export CCACHE_DIR ?= $(HOME)/.cache/ashlar/ccache
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 export ASHLAR_CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
 VENV := $(HOME)/.cache/ashlar/venv
 PORT ?= 8000
