@@ -21,7 +21,7 @@ test: setup-test build unit tsan e2e ## every check that CI makes
 
 build: setup ## the release binary and its plugins
 	cmake --preset release -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release -j $(JOBS) --target ashlar
 
 setup: ## packages and tool chain
 	@tests/support/setup.sh build
