@@ -164,9 +164,12 @@ class Loader {
       for (Problem& problem : problems_) problem.place += " " + (*needs.begin())->name;
       return;
     }
-    const bool in_place = device_.WeightBytes(parts, cols, gathered) == 0;
-    for (const TensorInfo* tensor : tensors)
-      in_place ? source_.Keep(*tensor) : source_.Drop(*tensor);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      // A plugin may copy one part of a stack and read another in place.
+      const bool in_place = device_.WeightBytes(std::span<const WeightPart>(parts).subspan(i, 1),
+                                                cols, gathered) == 0;
+      in_place ? source_.Keep(*tensors[i]) : source_.Drop(*tensors[i]);
+    }
     out = std::move(*weight);
   }
 

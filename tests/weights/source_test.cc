@@ -2,31 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "support/checkpoint_files.h"
 #include "support/gguf_writer.h"
+#include "support/weights_resident.h"
 
 namespace ashlar {
 namespace {
 
 using testing_support::GgufWriter;
+using testing_support::ResidentBytes;
 using testing_support::TempFolder;
-
-// Bytes of the mapping of `path` that this process has in memory.
-int64_t Resident(const std::string& path) {
-  std::ifstream maps("/proc/self/smaps");
-  std::string line;
-  bool inside = false;
-  while (std::getline(maps, line)) {
-    if (line.find(path) != std::string::npos) inside = true;
-    int64_t kilobytes = 0;
-    if (inside && std::sscanf(line.c_str(), "Rss: %ld kB", &kilobytes) == 1)
-      return kilobytes * 1024;
-  }
-  return 0;
-}
 
 struct BigCheckpoint {
   BigCheckpoint() {
@@ -49,9 +34,9 @@ TEST(WeightSource, DropsWhatAPluginCopied) {
   WeightSource source(big.checkpoint, static_cast<int64_t>(tensor.bytes), none);
   ASSERT_TRUE(source.Open(tensor).ok());
   source.Keep(tensor);
-  EXPECT_GE(Resident(big.path), static_cast<int64_t>(tensor.bytes));
+  EXPECT_GE(ResidentBytes(big.path), static_cast<int64_t>(tensor.bytes));
   source.Drop(tensor);
-  EXPECT_LT(Resident(big.path), 1 << 20);
+  EXPECT_LT(ResidentBytes(big.path), 1 << 20);
   EXPECT_EQ(big.checkpoint.Bytes(tensor)[5], std::byte{'w'});
 }
 
