@@ -158,6 +158,7 @@ Engine::Options EngineOptions(const Spec& spec, const Plan& plan) {
   options.batch_tokens = plan.batch_tokens;
   options.queued_tokens = spec.limits.queued_tokens;
   options.queued_requests = spec.limits.queued_requests;
+  options.queue_seconds = spec.limits.queue_seconds;
   options.prefix_cache = spec.kv.prefix_cache;
   std::random_device entropy;
   options.seed = (uint64_t{entropy()} << 32) | entropy();

@@ -10,7 +10,7 @@ namespace ashlar {
 struct Engine::Impl {
   Impl(std::unique_ptr<Worker> engine_worker, const Options& options)
       : worker(std::move(engine_worker)),
-        intake({options.queued_tokens, options.queued_requests}) {}
+        intake({options.queued_tokens, options.queued_requests, options.queue_seconds}) {}
 
   void Loop();
   void Fault(const Problems& problems);
@@ -31,7 +31,8 @@ void Engine::Impl::Loop() {
   Intake::Work work;
   while (!work.stop) {
     bool busy = !faulted && !worker->idle();
-    intake.Take(busy, worker->waiting(), worker->waiting_tokens(), work);
+    intake.Take(busy, {worker->waiting(), worker->waiting_tokens(), worker->oldest_arrival()},
+                work);
     for (auto& sequence : work.arrived) worker->Accept(std::move(sequence));
     for (uint64_t id : work.cancelled) worker->Cancel(id);
     if (work.stop) {

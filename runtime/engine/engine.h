@@ -42,6 +42,7 @@ class Engine {
     int batch_tokens = 2048;
     int64_t queued_tokens = 200'000;
     int queued_requests = 1024;
+    double queue_seconds = 30;  // once one has waited longer, new ones are refused
     bool prefix_cache = true;
     // Of prefix hashes and of requests without a seed; the caller takes it from the system's
     // random source, or fixes it for a repeatable run.

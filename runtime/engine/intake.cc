@@ -11,15 +11,19 @@ std::variant<uint64_t, SubmitRefusal> Intake::Submit(Request request,
   sequence->prompt_tokens = static_cast<int>(sequence->tokens.size());
   sequence->request = std::move(request);
   sequence->events = std::move(events);
+  sequence->arrived = std::chrono::steady_clock::now();
   int64_t tokens = sequence->prompt_tokens;
   uint64_t id;
   {
     std::lock_guard lock(mutex_);
     if (refusing_) return refusal_;
-    int64_t queued = waiting_ + static_cast<int64_t>(work_.arrived.size());
-    int64_t queued_tokens = waiting_tokens_ + arrived_tokens_;
+    int64_t queued = held_.requests + static_cast<int64_t>(work_.arrived.size());
+    int64_t queued_tokens = held_.tokens + arrived_tokens_;
+    std::chrono::duration<double> longest_wait(0);
+    if (held_.oldest) longest_wait = sequence->arrived - *held_.oldest;
     bool full = queued >= limits_.queued_requests ||
-                (queued > 0 && queued_tokens + tokens > limits_.queued_tokens);
+                (queued > 0 && queued_tokens + tokens > limits_.queued_tokens) ||
+                longest_wait.count() > limits_.queue_seconds;
     if (full) return SubmitRefusal::kQueueFull;
     id = sequence->id = next_id_++;
     arrived_tokens_ += tokens;
@@ -53,18 +57,18 @@ void Intake::Stop() {
   wake_.notify_one();
 }
 
-void Intake::Take(bool busy, int64_t waiting, int64_t waiting_tokens, Work& work) {
+void Intake::Take(bool busy, const Held& held, Work& work) {
   work.arrived.clear();
   work.cancelled.clear();
   std::unique_lock lock(mutex_);
-  waiting_ = waiting;
-  waiting_tokens_ = waiting_tokens;
+  held_ = held;
   if (!busy) {
     wake_.wait(lock,
                [this] { return work_.stop || !work_.arrived.empty() || !work_.cancelled.empty(); });
   }
-  waiting_ += static_cast<int64_t>(work_.arrived.size());
-  waiting_tokens_ += arrived_tokens_;
+  held_.requests += static_cast<int64_t>(work_.arrived.size());
+  held_.tokens += arrived_tokens_;
+  if (!held_.oldest && !work_.arrived.empty()) held_.oldest = work_.arrived.front()->arrived;
   arrived_tokens_ = 0;
   std::swap(work.arrived, work_.arrived);
   std::swap(work.cancelled, work_.cancelled);

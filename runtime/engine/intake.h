@@ -1,10 +1,12 @@
 // Where other threads leave requests and cancellations for the engine thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -20,6 +22,7 @@ class Intake {
   struct Limits {
     int64_t queued_tokens = 0;  // of prompts that wait; a single one may be longer
     int64_t queued_requests = 0;
+    double queue_seconds = 30;  // once one has waited longer, new ones are refused
   };
   explicit Intake(const Limits& limits) : limits_(limits) {}
 
@@ -35,10 +38,14 @@ class Intake {
     std::vector<uint64_t> cancelled;
     bool stop = false;
   };
-  // Engine thread: takes what has come, sleeping until something does unless `busy`. `waiting` and
-  // `waiting_tokens` are what the scheduler still holds, for the limits. Fills `work` in place to
-  // keep its memory.
-  void Take(bool busy, int64_t waiting, int64_t waiting_tokens, Work& work);
+  // What the scheduler still holds unstarted, for the limits.
+  struct Held {
+    int64_t requests = 0, tokens = 0;
+    std::optional<std::chrono::steady_clock::time_point> oldest;
+  };
+  // Engine thread: takes what has come, sleeping until something does unless `busy`. Fills `work`
+  // in place to keep its memory.
+  void Take(bool busy, const Held& held, Work& work);
 
  private:
   Limits limits_;
@@ -49,7 +56,7 @@ class Intake {
   SubmitRefusal refusal_ = SubmitRefusal::kStopping;
   uint64_t next_id_ = 1;
   int64_t arrived_tokens_ = 0;
-  int64_t waiting_ = 0, waiting_tokens_ = 0;  // in the scheduler, as of the last Take
+  Held held_;  // in the scheduler, as of the last Take
 };
 
 }  // namespace ashlar

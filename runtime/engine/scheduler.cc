@@ -171,6 +171,12 @@ std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {
   return removed;
 }
 
+std::optional<std::chrono::steady_clock::time_point> Scheduler::oldest_arrival() const {
+  auto fresh = std::ranges::find_if(waiting_, [](const auto& one) { return !one->admitted; });
+  if (fresh == waiting_.end()) return std::nullopt;
+  return (*fresh)->arrived;
+}
+
 Sequence* Scheduler::oldest() const {
   if (!running_.empty()) return running_.front().get();
   return waiting_.empty() ? nullptr : waiting_.front().get();

@@ -2,9 +2,11 @@
 // blocks run out the youngest sequence starts over later.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,6 +49,8 @@ class Scheduler {
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t waiting_tokens() const { return waiting_tokens_; }
+  // When the one that has waited longest to run at all came; empty when none waits so.
+  std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const;
   int64_t preemptions() const { return preemptions_; }
   // Look-ups of sequences when they first ran, by tokens; each prompt counts once.
   int64_t query_tokens() const { return query_tokens_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,8 +21,9 @@ struct Sequence {
 
   std::vector<int32_t> tokens;  // the prompt, then what was generated
   int prompt_tokens = 0;
-  int computed = 0;           // leading tokens whose KV is in the cache
-  std::vector<int32_t> ends;  // ids that stop it
+  int computed = 0;                               // leading tokens whose KV is in the cache
+  std::vector<int32_t> ends;                      // ids that stop it
+  std::chrono::steady_clock::time_point arrived;  // when it was submitted
   uint64_t seed = 0;
 
   std::vector<BlockTable> tables;  // by KV group; empty while waiting

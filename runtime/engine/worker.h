@@ -28,6 +28,9 @@ class Worker {
   bool idle() const { return scheduler_->idle(); }
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
+  std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {
+    return scheduler_->oldest_arrival();
+  }
 
   // Answers one token and leaves no trace: weights whose logits are not finite are a Problem.
   Status Rehearse();
