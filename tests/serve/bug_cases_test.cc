@@ -164,7 +164,8 @@ TEST_F(BugCases, ST17_TheMostLogprobsOnByteTokensAreAllThere) {
   toy_.SetScript(Script({250, 128}));
   HttpAnswer chat = Chat({{"logprobs", true}, {"top_logprobs", 20}});
   ASSERT_EQ(chat.status, 200);
-  for (const Json& entry : Json::parse(chat.body)["choices"][0]["logprobs"]["content"]) {
+  Json chat_choice = Json::parse(chat.body)["choices"][0];
+  for (const Json& entry : chat_choice["logprobs"]["content"]) {
     EXPECT_EQ(entry["top_logprobs"].size(), 20u);
     for (const Json& top : entry["top_logprobs"]) {
       EXPECT_EQ(top.size(), 3u);  // token, logprob, bytes
@@ -172,7 +173,8 @@ TEST_F(BugCases, ST17_TheMostLogprobsOnByteTokensAreAllThere) {
   }
   HttpAnswer completion = Complete({{"logprobs", 20}});
   ASSERT_EQ(completion.status, 200);
-  for (const Json& top : Json::parse(completion.body)["choices"][0]["logprobs"]["top_logprobs"]) {
+  Json choice = Json::parse(completion.body)["choices"][0];
+  for (const Json& top : choice["logprobs"]["top_logprobs"]) {
     EXPECT_EQ(top.size(), 20u);
   }
 }

@@ -65,7 +65,7 @@ class RawClient {
   }
 
   // Waits for more; false at the end of the connection or after `seconds`.
-  bool More(double seconds = 20) {
+  bool More(double seconds = 120) {
     pollfd entry{fd_, POLLIN, 0};
     if (poll(&entry, 1, static_cast<int>(seconds * 1000)) <= 0) return false;
     char bytes[65536];
