@@ -19,36 +19,68 @@ ASHLAR_INLINE F32x16 LoadElements(const char* p, ashlar_dtype dtype, int64_t ind
   return Load((const float*)(p + 4 * index));
 }
 
-// Keys [start, start + 16): K to turned [head_dim][32] at column `half`, V to values
-// [16][head_dim_v]. Keys that no row sees are zeros. start and block_tokens are multiples of 16:
-// one block holds all.
-template <ashlar_dtype kType>
-static void LoadKeys(const AttentionPart& a, int32_t start, float* turned, float* values) {
-  const int32_t end = a.highest < a.key_end ? a.highest : a.key_end;
-  const int begin_lane = a.lowest > start ? a.lowest - start : 0;
-  const int end_lane = end - start < 16 ? end - start : 16;
-  if (begin_lane >= end_lane) {
-    for (int i = 0; i < a.head_dim; ++i) Store(turned + i * kKeys, Set1(0.0f));
-    memset(values, 0, sizeof(float) * 16 * a.head_dim_v);
-    return;
-  }
-  const char* first = a.base + a.block_table[start / a.block_tokens] * a.block_stride +
-                      start % a.block_tokens * a.token_stride;
+// Where key `position` of the sequence lies. 16 keys from a multiple of 16 on lie in one block.
+ASHLAR_INLINE const char* EntryOf(const AttentionPart& a, int32_t position) {
+  return a.base + a.block_table[position / a.block_tokens] * a.block_stride +
+         position % a.block_tokens * a.token_stride;
+}
+
+// Lanes of 16 keys at `from` that some row sees; the others are zeros.
+struct SeenKeys {
+  const char* from;
+  int begin, end;
+};
+template <ashlar_dtype kType, bool kAll>
+ASHLAR_INLINE F32x16 LoadSeen(const AttentionPart& a, const SeenKeys& keys, int t, int i) {
+  if (!kAll && (t < keys.begin || t >= keys.end)) return Set1(0.0f);
+  return LoadElements(keys.from + t * a.token_stride, kType, i);
+}
+
+// K to turned [head_dim][32], V to values [16][head_dim_v]; meanwhile fetches the 16 keys at
+// `ahead`.
+template <ashlar_dtype kType, bool kAll>
+static __attribute__((noinline)) void TurnKeys(const AttentionPart& a, const SeenKeys& keys,
+                                               const char* ahead, float* turned, float* values) {
+  constexpr int kPerLine = kType == ASHLAR_F32 ? 16 : 32;  // values
+  constexpr int kBytes = 64 / kPerLine;
   for (int i = 0; i < a.head_dim; i += 16) {
+    if (ahead != nullptr && i % kPerLine == 0) {
+      for (int t = 0; t < 16; ++t) __builtin_prefetch(ahead + t * a.token_stride + i * kBytes);
+    }
     F32x16 rows[16];
-    for (int t = 0; t < 16; ++t)
-      rows[t] = t >= begin_lane && t < end_lane ? LoadElements(first + t * a.token_stride, kType, i)
-                                                : Set1(0.0f);
+    for (int t = 0; t < 16; ++t) rows[t] = LoadSeen<kType, kAll>(a, keys, t, i);
     Transpose(rows);
     for (int t = 0; t < 16; ++t) Store(turned + (i + t) * kKeys, rows[t]);
   }
   for (int t = 0; t < 16; ++t) {
     float* to = values + t * a.head_dim_v;
-    const bool seen = t >= begin_lane && t < end_lane;
-    const char* from = first + t * a.token_stride;
-    for (int i = 0; i < a.head_dim_v; i += 16)
-      Store(to + i, seen ? LoadElements(from, kType, a.head_dim + i) : Set1(0.0f));
+    for (int i = 0; i < a.head_dim_v; i += 16) {
+      const int at = a.head_dim + i;
+      if (ahead != nullptr && at % kPerLine == 0)
+        __builtin_prefetch(ahead + t * a.token_stride + at * kBytes);
+      Store(to + i, LoadSeen<kType, kAll>(a, keys, t, at));
+    }
   }
+}
+
+// Keys [start, start + 16).
+template <ashlar_dtype kType>
+ASHLAR_INLINE void LoadKeys(const AttentionPart& a, int32_t start, float* turned, float* values) {
+  const int32_t last = a.highest < a.key_end ? a.highest : a.key_end;
+  const int begin = a.lowest > start ? a.lowest - start : 0;
+  const int end = last - start < 16 ? last - start : 16;
+  if (begin >= end) {
+    for (int i = 0; i < a.head_dim; ++i) Store(turned + i * kKeys, Set1(0.0f));
+    memset(values, 0, sizeof(float) * 16 * a.head_dim_v);
+    return;
+  }
+  const int32_t next = start + kKeys;
+  const char* ahead = next < a.highest ? EntryOf(a, next) : nullptr;
+  const SeenKeys keys{EntryOf(a, start), begin, end};
+  if (begin == 0 && end == 16)
+    TurnKeys<kType, true>(a, keys, ahead, turned, values);
+  else
+    TurnKeys<kType, false>(a, keys, ahead, turned, values);
 }
 
 template <int kRows>

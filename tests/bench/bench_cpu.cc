@@ -258,7 +258,8 @@ class Model {
     for (int64_t i = 0; i < s_.head_dim / 2; ++i)
       inv_freq_[i] = std::pow(1e6, -2.0 * i / s_.head_dim);
     blocks_ = (std::max(tokens, context) + kBlock) / kBlock + 1;
-    kv_.resize(s_.layers * blocks_ * s_.kv_heads * kBlock * 2 * s_.head_dim);
+    kv_ = Pages(s_.layers * blocks_ * s_.kv_heads * kBlock * 2 * s_.head_dim * 2);
+    memset(kv_.data(), 0x11, kv_.bytes());  // small normal numbers, not the shared page of zeros
     for (int64_t i = 0; i < blocks_; ++i) table_.push_back(static_cast<int32_t>(i));
   }
 
@@ -285,17 +286,17 @@ class Model {
   void RunLayer(int64_t i, int64_t tokens, int64_t past) {
     const Layer& layer = layers_[i];
     const int64_t head_bytes = kBlock * 2 * s_.head_dim * 2;
-    const ashlar_kv_view kv{
-        .base = kv_.data() + i * blocks_ * s_.kv_heads * kBlock * 2 * s_.head_dim,
-        .block_stride = s_.kv_heads * head_bytes,
-        .head_stride = head_bytes,
-        .token_stride = 2 * s_.head_dim * 2,
-        .blocks = blocks_,
-        .dtype = ASHLAR_F16,
-        .block_tokens = kBlock,
-        .kv_heads = static_cast<int32_t>(s_.kv_heads),
-        .head_dim = static_cast<int32_t>(s_.head_dim),
-        .head_dim_v = static_cast<int32_t>(s_.head_dim)};
+    const ashlar_kv_view kv{.base = static_cast<uint16_t*>(kv_.data()) +
+                                    i * blocks_ * s_.kv_heads * kBlock * 2 * s_.head_dim,
+                            .block_stride = s_.kv_heads * head_bytes,
+                            .head_stride = head_bytes,
+                            .token_stride = 2 * s_.head_dim * 2,
+                            .blocks = blocks_,
+                            .dtype = ASHLAR_F16,
+                            .block_tokens = kBlock,
+                            .kv_heads = static_cast<int32_t>(s_.kv_heads),
+                            .head_dim = static_cast<int32_t>(s_.head_dim),
+                            .head_dim_v = static_cast<int32_t>(s_.head_dim)};
     Must(Matmul(device_, qkv_.View(tokens), normed_.View(tokens), *layer.qkv.weight, {}));
     ashlar_tensor head_norm = s_.qk_norm ? head_norm_.Vector() : ashlar_tensor{};
     Must(QkvPrepare(device_, {.qkv = qkv_.View(tokens),
@@ -342,7 +343,7 @@ class Model {
   std::vector<float> inv_freq_;
   std::vector<Layer> layers_;
   Matrix head_;
-  std::vector<uint16_t> kv_;
+  Pages kv_;
   std::vector<int32_t> table_, positions_;
   std::vector<int64_t> slots_;
   int64_t blocks_ = 0, bytes_ = 0;
