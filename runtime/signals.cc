@@ -45,10 +45,12 @@ void Signals::Receive() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (!held_) std::_Exit(128 + number);
+    auto now = std::chrono::steady_clock::now();
     if (first_ == 0) {
       first_ = number;
+      first_at_ = now;
       received_.notify_all();
-    } else if (next_) {
+    } else if (next_ && now - first_at_ > std::chrono::seconds(1)) {
       next_();
     }
   }

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -23,7 +24,8 @@ class Signals {
   void Hold();
   // The first signal since Hold.
   int Wait();
-  // Called on the receiving thread for each later signal.
+  // Called on the receiving thread for each later signal. A repeat within a second of the first is
+  // not one: supervisors signal a process and its group.
   void OnNext(std::function<void()> action);
 
  private:
@@ -34,6 +36,7 @@ class Signals {
   std::condition_variable received_;
   bool held_ = false, stopping_ = false;
   int first_ = 0;
+  std::chrono::steady_clock::time_point first_at_;
   std::function<void()> next_;
   std::thread thread_;
 };

@@ -20,7 +20,7 @@ Problems GeometryDifferences(const Spec& spec, const ModelConfig& stated,
     if (in_spec == in_file) return;
     problems.push_back({spec.origins.Place("source.config"), fmt::format("{} {}", what, in_spec),
                         fmt::format("{}, as the checkpoint has it", in_file),
-                        "write it again with ashlar plan --emit-config"});
+                        "correct source.config, or remove it"});
   };
   compare("layers", static_cast<int64_t>(stated.layers.size()),
           static_cast<int64_t>(found.layers.size()));
@@ -29,7 +29,12 @@ Problems GeometryDifferences(const Spec& spec, const ModelConfig& stated,
   for (size_t i = 0; i < std::min(stated.layers.size(), found.layers.size()) && problems.empty();
        ++i) {
     const LayerSpec &a = stated.layers[i], &b = found.layers[i];
-    compare(fmt::format("layer {} kind", i), static_cast<int>(a.kind), static_cast<int>(b.kind));
+    if (a.kind != b.kind) {
+      problems.push_back({spec.origins.Place("source.config"),
+                          fmt::format("layer {} is {}", i, Name(a.kind)),
+                          fmt::format("{}, as the checkpoint has it", Name(b.kind)),
+                          "correct source.config, or remove it"});
+    }
     compare(fmt::format("layer {} query heads", i), a.heads, b.heads);
     compare(fmt::format("layer {} KV heads", i), a.kv_heads, b.kv_heads);
     compare(fmt::format("layer {} head size", i), a.head_dim, b.head_dim);

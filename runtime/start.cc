@@ -246,6 +246,12 @@ void WriteTerminationMessage(const ServeOptions& options, const ApiServer* api,
 
 int ExitStatus(ReadyCheck check) { return 2 + static_cast<int>(check); }
 
+// An address to try on this machine.
+std::string HostInUrl(const std::string& host) {
+  if (host == "0.0.0.0" || host == "::") return "127.0.0.1";
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
 int Reject(const Rejection& rejection, const ServeOptions& options, Signals& signals,
            ApiServer* api, Readiness& readiness) {
   readiness.FailWith(rejection.check, rejection.problems);
@@ -284,8 +290,11 @@ int Serve(const ServeOptions& options) {
   }
   Result<std::unique_ptr<ApiServer>> started = ApiServer::Start(std::move(api_options), readiness);
   if (!started) {
-    for (const Problem& problem : started.problems()) LogError("start", "{}", problem.Text());
-    return 1;
+    Problems problems = rejection ? rejection->problems : Problems{};
+    problems.insert(problems.end(), started.problems().begin(), started.problems().end());
+    for (const Problem& problem : problems) LogError("start", "{}", problem.Text());
+    if (options.exit_on_reject) WriteTerminationMessage(options, nullptr, problems);
+    return rejection ? ExitStatus(rejection->check) : 1;
   }
   ApiServer& api = **started;
   if (rejection) return Reject(*rejection, options, signals, &api, readiness);
@@ -302,13 +311,14 @@ int Serve(const ServeOptions& options) {
               .chat_template = run.text.chat_template.get(),
               .model_name = run.plan.model_name,
               .token_budget = run.spec.limits.queued_tokens,
+              .most_answers = run.spec.limits.queued_requests,
               .limits = {.messages = run.spec.limits.messages,
                          .prompts = run.spec.limits.prompts,
                          .choices = run.spec.limits.choices}});
   signals.Hold();
   readiness.SetPhase(Phase::kReady);
   LogInfo("start", "ready: model {} at http://{}:{}/v1", run.plan.model_name,
-          run.spec.server.host == "0.0.0.0" ? "127.0.0.1" : run.spec.server.host, api.port());
+          HostInUrl(run.spec.server.host), api.port());
 
   int received = signals.Wait();
   LogInfo("stop", "signal {}: draining", received);

@@ -35,7 +35,7 @@ struct Packed {
       kCodeBytes + kFormat.group_scale_bytes() / kFormat.group_blocks;
 
   template <int kVector>
-  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t *block) {
+  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
     if constexpr (kFormat.code_bits == 8) {
       return LoadBytes(block + 64 * kVector);
     } else {
@@ -54,20 +54,20 @@ struct Packed {
     }
   }
 
-  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t *scales,
+  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
                                                                   int64_t block) {
-    const uint8_t *group =
+    const uint8_t* group =
         scales + (uint64_t)block / kFormat.group_blocks * kFormat.group_scale_bytes();
     const F32x16 d = LoadF16(group);
     BlockScales r{d, d, d};
     if constexpr (kFormat.group_blocks == 1) {
       if constexpr (kMinimum) r.minimum = LoadF16(group + 32);
     } else if constexpr (kMinimum) {
-      const uint8_t *own = group + 64 + 32 * (block % 8);
+      const uint8_t* own = group + 64 + 32 * (block % 8);
       r.low = r.high = Mul(d, LoadU8(own));
       r.minimum = Mul(LoadF16(group + 32), Sub(Set1(0.0f), LoadU8(own + 16)));
     } else {
-      const uint8_t *own = group + 32 + 32 * (block % 8);
+      const uint8_t* own = group + 32 + 32 * (block % 8);
       r.low = Mul(d, LoadI8(own));
       r.high = Mul(d, LoadI8(own + 16));
     }
@@ -87,12 +87,12 @@ struct Unpacked {
   static constexpr int kFetchBytes = 0;  // in cache already
 
   template <int kVector>
-  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t *block) {
+  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
     return LoadBytes(block + 64 * kVector);
   }
-  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t *scales,
+  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
                                                                   int64_t block) {
-    const float *own = (const float *)scales + 48 * block;
+    const float* own = (const float*)scales + 48 * block;
     BlockScales r;
     r.low = r.high = Load(own);
     if constexpr (kHalves) r.high = Load(own + 16);
@@ -104,15 +104,15 @@ struct Unpacked {
 
 // Rows of x from some row and block on.
 struct XBlocks {
-  const int8_t *codes;
-  const float *scale;
-  const float *scaled_sum;
-  const int32_t *start;
+  const int8_t* codes;
+  const float* scale;
+  const float* scaled_sum;
+  const int32_t* start;
   int64_t k, blocks;  // of a whole row
 };
 
 template <class F, int kRows, int kTiles, int kVector>
-ASHLAR_INLINE void DotVector(const uint8_t *const *codes, const int8_t *x, int64_t k,
+ASHLAR_INLINE void DotVector(const uint8_t* const* codes, const int8_t* x, int64_t k,
                              I32x16 acc[kRows][kTiles]) {
   U8x64 w[kTiles];
   for (int t = 0; t < kTiles; ++t) w[t] = F::template Codes<kVector>(codes[t]);
@@ -124,7 +124,7 @@ ASHLAR_INLINE void DotVector(const uint8_t *const *codes, const int8_t *x, int64
 
 template <class F, int kRows, int kTiles>
 ASHLAR_INLINE void AddScaled(const I32x16 dot[kRows][kTiles], const F32x16 scales[kTiles],
-                             const XBlocks &x, int64_t block, F32x16 acc[kRows][kTiles]) {
+                             const XBlocks& x, int64_t block, F32x16 acc[kRows][kTiles]) {
   for (int r = 0; r < kRows; ++r) {
     const F32x16 dx = Set1(x.scale[r * x.blocks + block]);
     for (int t = 0; t < kTiles; ++t)
@@ -133,7 +133,7 @@ ASHLAR_INLINE void AddScaled(const I32x16 dot[kRows][kTiles], const F32x16 scale
 }
 
 template <class F, int kRows, int kTiles>
-ASHLAR_INLINE void Begin(const XBlocks &x, int64_t at, int per_block, I32x16 dot[kRows][kTiles]) {
+ASHLAR_INLINE void Begin(const XBlocks& x, int64_t at, int per_block, I32x16 dot[kRows][kTiles]) {
   for (int r = 0; r < kRows; ++r) {
     const I32x16 start = Set1I(F::kStart ? x.start[r * x.blocks * per_block + at] : 0);
     for (int t = 0; t < kTiles; ++t) dot[r][t] = start;
@@ -142,13 +142,13 @@ ASHLAR_INLINE void Begin(const XBlocks &x, int64_t at, int per_block, I32x16 dot
 
 // acc += tiles x rows over blocks [0, blocks).
 template <class F, int kRows, int kTiles>
-ASHLAR_INLINE void DotBlocks(const uint8_t *const tile_codes[kTiles],
-                             const uint8_t *const tile_scales[kTiles], int64_t blocks,
-                             const XBlocks &x, F32x16 acc[kRows][kTiles]) {
-  const uint8_t *codes[kTiles];
+ASHLAR_INLINE void DotBlocks(const uint8_t* const tile_codes[kTiles],
+                             const uint8_t* const tile_scales[kTiles], int64_t blocks,
+                             const XBlocks& x, F32x16 acc[kRows][kTiles]) {
+  const uint8_t* codes[kTiles];
   for (int t = 0; t < kTiles; ++t) codes[t] = tile_codes[t];
-  const int8_t *xc = x.codes;
-  const uint8_t *ahead = tile_scales[0] + kFetchAhead;
+  const int8_t* xc = x.codes;
+  const uint8_t* ahead = tile_scales[0] + kFetchAhead;
   for (int64_t block = 0; block < blocks; ++block) {
     for (int line = 0; line < F::kFetchBytes; line += 64) __builtin_prefetch(ahead + line);
     ahead += F::kFetchBytes;

@@ -24,7 +24,7 @@ inline constexpr int kChunkBlocks = 16;    // decoded at a time: 8 KiB a tile
 inline constexpr int64_t kRowBlock =
     192;  // a multiple of kGemmRows; rows of x that pass decoded tiles
 
-ASHLAR_INLINE XBlocks RowsFrom(const QuantMatmul &a, bool halves, int64_t row, int64_t block) {
+ASHLAR_INLINE XBlocks RowsFrom(const QuantMatmul& a, bool halves, int64_t row, int64_t block) {
   const int64_t blocks = a.x.k / kBlockColumns, starts = halves ? 2 : 1;
   return {a.x.codes + row * a.x.k + block * kBlockColumns,
           a.x.scale + row * blocks + block,
@@ -35,9 +35,9 @@ ASHLAR_INLINE XBlocks RowsFrom(const QuantMatmul &a, bool halves, int64_t row, i
 }
 
 // One tile's results of one row of x, with bias, to out.
-ASHLAR_INLINE void StoreTile(const QuantMatmul &a, int64_t row, int64_t tile, F32x16 value) {
+ASHLAR_INLINE void StoreTile(const QuantMatmul& a, int64_t row, int64_t tile, F32x16 value) {
   const int64_t column = tile * kTileRows;
-  float *out = a.out + row * a.out_stride + column;
+  float* out = a.out + row * a.out_stride + column;
   const int64_t left = a.rows - column;
   if (left >= kTileRows) {
     Store(out, a.bias ? Add(value, Load(a.bias + column)) : value);
@@ -47,9 +47,9 @@ ASHLAR_INLINE void StoreTile(const QuantMatmul &a, int64_t row, int64_t tile, F3
 }
 
 template <class F, int kRows>
-ASHLAR_INLINE void DirectTile(const QuantMatmul &a, int64_t row, int64_t tile) {
-  const uint8_t *scales = a.tiles + tile * a.tile_bytes;
-  const uint8_t *codes = scales + a.codes_offset;
+ASHLAR_INLINE void DirectTile(const QuantMatmul& a, int64_t row, int64_t tile) {
+  const uint8_t* scales = a.tiles + tile * a.tile_bytes;
+  const uint8_t* codes = scales + a.codes_offset;
   F32x16 acc[kRows][1];
   for (int r = 0; r < kRows; ++r) acc[r][0] = Set1(0.0f);
   DotBlocks<F, kRows, 1>(&codes, &scales, a.x.k / kBlockColumns, RowsFrom(a, F::kHalves, row, 0),
@@ -59,7 +59,7 @@ ASHLAR_INLINE void DirectTile(const QuantMatmul &a, int64_t row, int64_t tile) {
 
 // A power of two of rows a time; the tile stays in cache between them.
 template <class F, int kRows>
-ASHLAR_INLINE void DirectRows(const QuantMatmul &a, int64_t row, int64_t tile) {
+ASHLAR_INLINE void DirectRows(const QuantMatmul& a, int64_t row, int64_t tile) {
   for (; row + kRows <= a.x.m; row += kRows) DirectTile<F, kRows>(a, row, tile);
   if constexpr (kRows > 1) DirectRows<F, kRows / 2>(a, row, tile);
 }
@@ -73,12 +73,12 @@ struct Decoded {
 
 // Decodes blocks [begin, begin + blocks) of a tile.
 template <class F>
-static __attribute__((noinline)) void Decode(const uint8_t *tile_codes, const uint8_t *tile_scales,
-                                             int64_t begin, int64_t blocks, uint8_t *codes,
-                                             float *scales) {
+static __attribute__((noinline)) void Decode(const uint8_t* tile_codes, const uint8_t* tile_scales,
+                                             int64_t begin, int64_t blocks, uint8_t* codes,
+                                             float* scales) {
   for (int64_t b = 0; b < blocks; ++b) {
-    const uint8_t *from = tile_codes + (begin + b) * F::kCodeBytes;
-    uint8_t *to = codes + 512 * b;
+    const uint8_t* from = tile_codes + (begin + b) * F::kCodeBytes;
+    uint8_t* to = codes + 512 * b;
     StoreBytes(to, F::template Codes<0>(from));
     StoreBytes(to + 64, F::template Codes<1>(from));
     StoreBytes(to + 128, F::template Codes<2>(from));
@@ -95,13 +95,13 @@ static __attribute__((noinline)) void Decode(const uint8_t *tile_codes, const ui
 }
 
 template <class U, int kRows, int kTiles>
-ASHLAR_INLINE void GemmRows(const QuantMatmul &a, int64_t row, int64_t block, int64_t blocks,
-                            const Decoded<kTiles> &d, float *sums) {
+ASHLAR_INLINE void GemmRows(const QuantMatmul& a, int64_t row, int64_t block, int64_t blocks,
+                            const Decoded<kTiles>& d, float* sums) {
   const uint8_t *codes[kTiles], *scales[kTiles];
   F32x16 acc[kRows][kTiles];
   for (int t = 0; t < kTiles; ++t) {
     codes[t] = d.codes[t];
-    scales[t] = (const uint8_t *)d.scales[t];
+    scales[t] = (const uint8_t*)d.scales[t];
     for (int r = 0; r < kRows; ++r)
       acc[r][t] = block == 0 ? Set1(0.0f) : Load(sums + (r * kTiles + t) * kTileRows);
   }
@@ -113,12 +113,12 @@ ASHLAR_INLINE void GemmRows(const QuantMatmul &a, int64_t row, int64_t block, in
 // Rows [row, row + rows) against decoded blocks; meanwhile fetches [ahead,
 // ahead + ahead_bytes) and the lines that the result goes to.
 template <class U, int kTiles>
-static __attribute__((noinline)) void GemmBlocks(const QuantMatmul &a, int64_t row, int64_t rows,
-                                                 int64_t block, int64_t blocks, Decoded<kTiles> &d,
-                                                 const uint8_t *ahead, int64_t ahead_bytes,
-                                                 const float *out) {
+static __attribute__((noinline)) void GemmBlocks(const QuantMatmul& a, int64_t row, int64_t rows,
+                                                 int64_t block, int64_t blocks, Decoded<kTiles>& d,
+                                                 const uint8_t* ahead, int64_t ahead_bytes,
+                                                 const float* out) {
   const int64_t fetch = ahead_bytes * kGemmRows / rows + 64;
-  const uint8_t *end = ahead + ahead_bytes;
+  const uint8_t* end = ahead + ahead_bytes;
   int64_t r = 0;
   for (; r + kGemmRows <= rows; r += kGemmRows) {
     for (int64_t i = 0; i < fetch && ahead < end; i += 64, ahead += 64)
@@ -134,17 +134,17 @@ static __attribute__((noinline)) void GemmBlocks(const QuantMatmul &a, int64_t r
 
 // Tiles [tile, tile + kTiles) against rows [row, row + rows) of x.
 template <class F, int kTiles>
-static __attribute__((noinline)) void GemmTiles(const QuantMatmul &a, int64_t tile, int64_t row,
+static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t tile, int64_t row,
                                                 int64_t rows) {
   using U = Unpacked<F::kSigned, F::kMinimum, F::kHalves>;
   Decoded<kTiles> d;
   const int64_t all = a.x.k / kBlockColumns;
   const int64_t share = kTiles * a.tile_bytes * kChunkBlocks / all;
-  const uint8_t *ahead = a.tiles + (tile + kTiles) * a.tile_bytes;
+  const uint8_t* ahead = a.tiles + (tile + kTiles) * a.tile_bytes;
   for (int64_t block = 0; block < all; block += kChunkBlocks) {
     const int64_t blocks = all - block < kChunkBlocks ? all - block : kChunkBlocks;
     for (int t = 0; t < kTiles; ++t) {
-      const uint8_t *scales = a.tiles + (tile + t) * a.tile_bytes;
+      const uint8_t* scales = a.tiles + (tile + t) * a.tile_bytes;
       Decode<F>(scales + a.codes_offset, scales, block, blocks, d.codes[t], d.scales[t]);
     }
     GemmBlocks<U, kTiles>(a, row, rows, block, blocks, d, ahead, share,
@@ -157,7 +157,7 @@ static __attribute__((noinline)) void GemmTiles(const QuantMatmul &a, int64_t ti
 }
 
 template <class F>
-static void MatmulQuant(const QuantMatmul &a) {
+static void MatmulQuant(const QuantMatmul& a) {
   if (a.x.m <= kMostDirectRows) {
     for (int64_t tile = a.tile_begin; tile < a.tile_end; ++tile)
       DirectRows<F, kDirectRows>(a, 0, tile);
@@ -172,16 +172,17 @@ static void MatmulQuant(const QuantMatmul &a) {
   }
 }
 
-static void QuantizeRow(const float *x, int64_t k, int8_t *codes, float *scale, float *scaled_sum,
-                        int32_t *half_sum) {
+static void QuantizeRow(const float* x, int64_t k, int8_t* codes, float* scale, float* scaled_sum,
+                        int32_t* half_sum) {
   for (int64_t c = 0; c < k; c += kBlockColumns) {
     const F32x16 a = Load(x + c), b = Load(x + c + 16);
     const float most = ReduceMax(Max(Abs(a), Abs(b)));
     const F32x16 factor = Set1(most > 0.0f ? 127.0f / most : 0.0f);
-    int32_t *half = half_sum + c / 16;
+    int32_t* half = half_sum + c / 16;
     half[0] = ReduceAddI(StoreInt8(codes + c, Mul(a, factor)));
     half[1] = ReduceAddI(StoreInt8(codes + c + 16, Mul(b, factor)));
-    scale[c / 32] = most / 127.0f;
+    // The maximum drops a NaN and the codes turn it into a number; the sum keeps it.
+    scale[c / 32] = most / 127.0f + 0.0f * ReduceAdd(Add(a, b));
     scaled_sum[c / 32] = scale[c / 32] * (float)(half[0] + half[1]);
   }
 }

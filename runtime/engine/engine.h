@@ -71,8 +71,8 @@ class Engine {
   // Any thread. The request's events go to `events` until one has `finish`. The returned id is
   // never reused.
   std::variant<uint64_t, SubmitRefusal> Submit(Request request, std::shared_ptr<EventQueue> events);
-  // Any thread, any id, any number of times. A running request ends with kCancelled within two
-  // steps.
+  // Any thread, any id, any number of times. A running request ends with kCancelled before the next
+  // step.
   void Cancel(uint64_t id);
   // Any thread. Refuses new requests with kStopping from now on; running ones go on.
   void StopAccepting();

@@ -46,7 +46,7 @@ enum class FinishReason { kStop, kLength, kCancelled, kError };
 struct Event {
   std::vector<int32_t> ids;
   std::vector<TokenLogprob> logprobs;         // one per id when asked for
-  std::vector<TokenLogprob> prompt_logprobs;  // once, before the first id; entry 0 is empty
+  std::vector<TokenLogprob> prompt_logprobs;  // once, before the first id; entry 0 has the id only
   std::optional<FinishReason> finish;
   std::optional<int32_t> stop_id;  // the id that stopped it; it is not among `ids`
   int cached_tokens = 0;           // of the prompt, found in the prefix cache

@@ -185,7 +185,9 @@ void Worker::Advance(const Slice& slice, std::span<float> rows) {
 void Worker::ScorePrompt(Sequence& sequence, const Slice& slice, std::span<float> rows) {
   size_t vocab = static_cast<size_t>(plan_.model.vocab);
   int first = sequence.computed - slice.logits;
-  if (sequence.prompt_logprobs.empty()) sequence.prompt_logprobs.emplace_back();
+  if (sequence.prompt_logprobs.empty()) {
+    sequence.prompt_logprobs.emplace_back().id = sequence.tokens.front();  // nothing predicts it
+  }
   for (int row = 0; row < slice.logits; ++row) {
     int scored = first + row + 1;
     if (scored >= sequence.prompt_tokens) break;

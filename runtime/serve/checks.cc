@@ -32,10 +32,13 @@ void Readiness::SetPhase(Phase phase) {
 Readiness::Snapshot Readiness::snapshot() const {
   std::lock_guard lock(mutex_);
   Snapshot snapshot = state_;
-  for (const CheckInfo& info : kChecks) {
-    if (snapshot.state[static_cast<size_t>(info.check)] == 1) continue;
-    snapshot.blocker = info.name;
-    return snapshot;
+  // A start does not pass the checks in the table's order: the one that failed says most.
+  for (int state : {2, 0}) {
+    for (const CheckInfo& info : kChecks) {
+      if (snapshot.state[static_cast<size_t>(info.check)] != state) continue;
+      snapshot.blocker = info.name;
+      return snapshot;
+    }
   }
   snapshot.ready = snapshot.phase == Phase::kReady;
   if (!snapshot.ready) snapshot.blocker = Name(snapshot.phase);

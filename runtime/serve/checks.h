@@ -67,7 +67,8 @@ class Readiness {
     std::array<Problems, 9> problems;
     std::array<int64_t, 9> failures{};  // times that the check turned from not failed to failed
     bool ready = false;                 // all passed, and the phase is kReady
-    // The first check that has not passed, or the phase when all have: "backends", "draining".
+    // The first check that failed, else the first not passed, else the phase: "backends",
+    // "draining".
     std::string blocker;
   };
   Snapshot snapshot() const;

@@ -155,6 +155,20 @@ std::optional<ApiError> Generation::FitTokens() {
     max_tokens_ = std::max<int64_t>(
         1, std::min({fallback, context - longest, serving_.token_budget / answers}));
   }
+  // What waits of one request must fit the queue; a single long prompt always does.
+  if (answers > 1 && total * request_.n > serving_.token_budget) {
+    return ApiError{
+        ErrorCode::kInvalidValue,
+        {place, fmt::format("{} prompt tokens in {} answers", total * request_.n, answers),
+         fmt::format("at most {} in one request", serving_.token_budget),
+         "send fewer prompts at once"}};
+  }
+  if (answers > serving_.most_answers) {
+    return ApiError{ErrorCode::kInvalidValue,
+                    {place, fmt::format("{} answers", answers),
+                     fmt::format("at most {} in one request", serving_.most_answers),
+                     "send fewer prompts at once"}};
+  }
   if (request_.min_tokens > max_tokens_) {
     return ApiError{ErrorCode::kInvalidValue,
                     {"min_tokens", std::to_string(request_.min_tokens),

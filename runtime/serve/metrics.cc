@@ -159,7 +159,6 @@ void AddReadiness(const Readiness::Snapshot& readiness, int64_t inflight, Page& 
     page.Add(MetricId::kReadinessFailures, {std::string(info.name), std::string(info.reason)},
              static_cast<double>(readiness.failures[index]));
   }
-  page.Add(MetricId::kReady, {"draining"}, draining ? 0 : 1);
   page.Add(MetricId::kDraining, {}, draining ? 1 : 0);
   page.Add(MetricId::kDrainInflight, {}, draining ? static_cast<double>(inflight) : 0);
 }

@@ -200,7 +200,7 @@ void ApiServer::AnswerModels(const HttpRequest& request, HttpResponder& responde
   const Serving& serving = *serving_.load();
   Json model = {{"id", serving.model_name},
                 {"object", "model"},
-                {"created", std::time(nullptr)},
+                {"created", attached_at_},
                 {"owned_by", "ashlar"},
                 {"root", serving.model_name},
                 {"parent", nullptr},
@@ -271,6 +271,7 @@ void ApiServer::SetStartupPhase(const std::string& phase, double seconds) {
 }
 
 void ApiServer::Attach(Serving serving) {
+  attached_at_ = std::time(nullptr);
   Check(serving_owner_ == nullptr, "one model to one server");
   serving_owner_ = std::make_unique<const Serving>(std::move(serving));
   serving_ = serving_owner_.get();

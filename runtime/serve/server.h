@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -72,6 +73,7 @@ class ApiServer {
   Metrics metrics_;
   std::atomic<bool> ending_{false};
   std::atomic<int64_t> inflight_{0};
+  std::time_t attached_at_ = 0;  // written before serving_, which publishes it
   std::atomic<const Serving*> serving_{nullptr};
   std::atomic<const HttpCounters*> counters_{nullptr};  // null until the port is open
   std::unique_ptr<const Serving> serving_owner_;

@@ -19,7 +19,8 @@ struct Serving {
   const ChatTemplate* chat_template = nullptr;  // none: chat requests are refused
   std::string model_name;
   int64_t token_budget = 200'000;  // n * prompts * max_tokens of one request
-  RequestLimits limits;            // what the spec sets; the model's own are filled in by LimitsOf
+  int64_t most_answers = 1024;     // n * prompts of one request
+  RequestLimits limits = {};       // what the spec sets; the model's own are filled in by LimitsOf
 };
 
 // The limits of requests: the spec's and the model's.

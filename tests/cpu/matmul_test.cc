@@ -166,6 +166,21 @@ TEST_P(Matmuls, ExtremeCodesDoNotSaturate) {
   }
 }
 
+TEST_P(Matmuls, ANotANumberStaysOne) {
+  for (ashlar_dtype type : kTypes) {
+    const int64_t cols = ColumnsOf(type) == 1 ? 96 : 512;
+    const Made made = Make({type}, {40}, cols);
+    for (int64_t m : {1, 9}) {
+      std::vector<float> x = Normals(m * cols);
+      x[(m - 1) * cols + Pick(0, cols - 1)] = NAN;
+      const std::vector<float> out = Run(*made.weight, x, m, {});
+      for (int64_t j = 0; j < 40; ++j)
+        ASSERT_TRUE(std::isnan(out[(m - 1) * 40 + j])) << "type " << type << " m " << m;
+      for (int64_t j = 0; j < (m - 1) * 40; ++j) ASSERT_TRUE(std::isfinite(out[j]));
+    }
+  }
+}
+
 TEST_P(Matmuls, RefuseIdsOutsideTheTable) {
   const Made made = Make({ASHLAR_Q4_0}, {20}, 64);
   std::vector<float> out(64);

@@ -133,6 +133,8 @@ class Completions(unittest.TestCase):
         logprobs = answer.choices[0].logprobs
         self.assertIsNone(logprobs.token_logprobs[0])
         self.assertGreaterEqual(len(logprobs.tokens), answer.usage.prompt_tokens)
+        self.assertTrue(answer.choices[0].text.startswith("".join(logprobs.tokens)[:7]))
+        self.assertEqual(logprobs.text_offset[1], len(logprobs.tokens[0]))
         self.assertTrue(all(value <= 0 for value in logprobs.token_logprobs[1:]))
 
     def test_n_and_prompts_are_in_order(self):

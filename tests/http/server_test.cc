@@ -339,7 +339,7 @@ TEST_F(ServerTest, ANewcomerTakesThePlaceOfTheLongestIdle) {
   EXPECT_EQ(first.Get("/plain").status, 200);
   RawClient second = Client();
   EXPECT_EQ(second.Get("/plain").status, 200);
-  usleep(50'000);  // both are waiting now
+  usleep(300'000);  // both are waiting now
   EXPECT_EQ(Client().Get("/plain").status, 200);
   EXPECT_EQ(first.ReadAll(), "");
   EXPECT_EQ(second.Get("/plain").status, 200);

@@ -15,10 +15,13 @@ TEST(Readiness, NamesTheFirstCheckThatHasNotPassed) {
   Readiness readiness;
   EXPECT_EQ(readiness.snapshot().blocker, "spec");
   readiness.Pass(ReadyCheck::kSpec);
-  readiness.FailWith(ReadyCheck::kBackends, {{"group", "no backend", "", ""}});
   EXPECT_EQ(readiness.snapshot().blocker, "source");
-  readiness.Pass(ReadyCheck::kSource);
-  readiness.Pass(ReadyCheck::kPlatform);
+}
+
+TEST(Readiness, NamesTheFailedCheckBeforeOnesNotReached) {
+  Readiness readiness;
+  readiness.Pass(ReadyCheck::kSpec);
+  readiness.FailWith(ReadyCheck::kBackends, {{"group", "no backend", "", ""}});
   EXPECT_EQ(readiness.snapshot().blocker, "backends");
   EXPECT_EQ(readiness.snapshot().problems[3][0].found, "no backend");
 }

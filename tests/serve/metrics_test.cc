@@ -151,9 +151,9 @@ TEST_F(MetricsTest, CountsRequestsTokensAndTimes) {
   EXPECT_EQ(Complete({{"prompt", "abc"}}).status, 200);
   EXPECT_EQ(Complete({{"n", 99}}).status, 400);
   const std::string route = "route=\"/v1/completions\"";
-  EXPECT_EQ(Metric("ashlar_http_requests_total{" + route + ",code=\"2xx\"}"), 1);
-  EXPECT_EQ(Metric("ashlar_http_requests_total{" + route + ",code=\"4xx\"}"), 1);
-  EXPECT_EQ(Metric("ashlar_request_duration_seconds_count{" + route + "}"), 1);
+  EXPECT_EQ(MetricWhen("ashlar_http_requests_total{" + route + ",code=\"2xx\"}", 1), 1);
+  EXPECT_EQ(MetricWhen("ashlar_http_requests_total{" + route + ",code=\"4xx\"}", 1), 1);
+  EXPECT_EQ(MetricWhen("ashlar_request_duration_seconds_count{" + route + "}", 1), 1);
   EXPECT_EQ(Metric("ashlar_time_to_first_token_seconds_count"), 1);
   EXPECT_EQ(Metric("ashlar_request_prompt_tokens_sum"), 3);
   EXPECT_EQ(Metric("ashlar_request_generated_tokens_sum"), 2);

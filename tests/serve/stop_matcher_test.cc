@@ -22,7 +22,7 @@ std::string Model(const std::string& text, const std::vector<std::string>& stops
 }
 
 std::string Match(const std::vector<std::string>& pieces, const std::vector<std::string>& stops,
-                bool keep = false) {
+                  bool keep = false) {
   StopMatcher matcher(stops, keep);
   std::string out;
   for (const std::string& piece : pieces) out += matcher.Push(piece);

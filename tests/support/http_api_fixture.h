@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -158,6 +159,12 @@ class ApiFixture : public testing::Test {
     EXPECT_NE(at, std::string::npos) << series << " is not on the page";
     if (at == std::string::npos) return -1;
     return std::stod(page.substr(at + series.size() + 2));
+  }
+
+  // The same once it is `value`, or after two seconds: a request is counted after its answer left.
+  double MetricWhen(const std::string& series, double value) {
+    for (int i = 0; i < 200 && Metric(series) != value; ++i) usleep(10'000);
+    return Metric(series);
   }
 
   Readiness readiness_;
