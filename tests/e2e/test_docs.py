@@ -32,6 +32,16 @@ class Readme(unittest.TestCase):
             result = subprocess.run(shlex.split(line.replace(":8000", f":{server.port}")), capture_output=True, text=True, timeout=60)
             self.assertIn("data: [DONE]", result.stdout)
 
+    def test_links_lead_somewhere(self):
+        pages = [os.path.join(ROOT, "README.md")]
+        for folder, _, files in os.walk(os.path.join(ROOT, "docs")):
+            pages += [os.path.join(folder, name) for name in files if name.endswith(".md")]
+        for page in pages:
+            with open(page) as file:
+                targets = re.findall(r"\]\((?!http)([^)#]+)", file.read())
+            for target in targets:
+                self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), target)), f"{page}: {target}")
+
     def test_make_targets_exist(self):
         with open(os.path.join(ROOT, "Makefile")) as file:
             targets = set(re.findall(r"^([a-z0-9-]+):", file.read(), re.M))

@@ -1,6 +1,9 @@
 #include "serve/checks.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "base/mapped_file.h"
 
 namespace ashlar {
 namespace {
@@ -8,6 +11,15 @@ namespace {
 TEST(Checks, AreInTheOrderOfTheEnum) {
   for (size_t i = 0; i < kChecks.size(); ++i) {
     EXPECT_EQ(static_cast<size_t>(kChecks[i].check), i) << kChecks[i].name;
+  }
+}
+
+TEST(Checks, StandInTheDocumentation) {
+  std::string page = ReadTextFile(ASHLAR_SOURCE_DIR "/docs/operations.md", 1 << 20).value();
+  for (const CheckInfo& info : kChecks) {
+    std::string row = fmt::format("| `{}` | {} | {} | {} |", info.name, info.condition, info.reason,
+                                  info.meaning);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
   }
 }
 
