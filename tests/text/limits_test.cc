@@ -31,6 +31,11 @@ TEST(TemplateLimits, StopNestedLoops) {
   EXPECT_THAT(Render(Repeated("{% set ns.s = i %}", 10000, 10000)), StartsWith(kSteps));
 }
 
+TEST(TemplateLimits, CountThreeStepsForAnEmptyTurnOfALoop) {
+  EXPECT_EQ(Render(Repeated("", 10, 33000)), "");
+  EXPECT_THAT(Render(Repeated("", 10, 34000)), StartsWith(kSteps));
+}
+
 TEST(TemplateLimits, StopADoublingString) {
   EXPECT_THAT(Render("{% set ns = namespace(s='aaaaaaaaaa') %}{% for i in range(40) %}"
                      "{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
@@ -83,7 +88,7 @@ TEST(TemplateLimits, StopAtTheirTimeOfProcessor) {
   ASSERT_EQ(tmpl_compile(Borrow(source), {}, {}, &handle, nullptr), ASHLAR_OK);
   ashlar_buffer text{};
   err_fault* error = nullptr;
-  EXPECT_EQ(tmpl_render(handle, Borrow("{}"), 1 << 24, 1, 0, &text, &error), ASHLAR_LIMIT);
+  ASSERT_EQ(tmpl_render(handle, Borrow("{}"), 1 << 24, 1, 0, &text, &error), ASHLAR_LIMIT);
   EXPECT_THAT(TakeProblem(error).Text(), StartsWith("chat template: takes more than 1 ms"));
   EXPECT_EQ(tmpl_render(handle, Borrow("{}"), 1 << 24, 10000, 0, &text, nullptr), ASHLAR_OK);
   ashlar_buffer_free(text);
