@@ -82,9 +82,10 @@ class LimitedBuilder final : public nlohmann::json_sax<Json> {
       open_.back()->push_back(std::forward<Value>(value));
       return &open_.back()->back();
     }
-    auto& slot = (*open_.back())[key_];
-    slot = std::forward<Value>(value);
-    return &slot;
+    // `names_` has seen that the key is new: appending spares the map its walk over all others.
+    std::vector<std::pair<const std::string, Json>>& members =
+        *open_.back()->get_ptr<Json::object_t*>();
+    return &members.emplace_back(key_, std::forward<Value>(value)).second;
   }
 
   bool Open(Json container) {
@@ -154,6 +155,11 @@ void WriteCanonical(const Json& value, std::string& out) {
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text, std::string_view place, const JsonLimits& limits) {
+  if (size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    // The library takes it for the end of the text.
+    return Problem{fmt::format("{} byte {}", place, zero + 1), "a zero byte",
+                   "one JSON value in UTF-8", "mend the text there"};
+  }
   LimitedBuilder builder(place, limits);
   if (!Json::sax_parse(text, &builder)) return builder.problem_;
   return std::move(builder.root);

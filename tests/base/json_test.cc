@@ -42,6 +42,20 @@ TEST(Json, RefusesBrokenText) {
   }
 }
 
+TEST(Json, AZeroByteDoesNotEndTheText) {
+  EXPECT_THAT(Refusal(std::string_view("{}\0garbage", 10)), HasSubstr("body byte 3: a zero byte"));
+}
+
+TEST(Json, ManyKeysAreReadInTheirOrder) {
+  std::string text = "{";
+  for (int i = 0; i < 50'000; ++i)
+    text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":[" + std::to_string(i) + "]";
+  Result<Json> json = ParseJson(text + "}", "body", {.depth = 4, .values = 1'000'000});
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(json->size(), 50'000u);
+  EXPECT_EQ(std::prev(json->end()).key(), "49999");
+}
+
 TEST(Json, CanonicalFormSortsAndDropsNulls) {
   EXPECT_EQ(CanonicalJson(*ParseJson(R"({"b":1.0,"a":{"y":null,"x":0.5}})", "body")),
             R"({"a":{"x":0.5},"b":1})");
