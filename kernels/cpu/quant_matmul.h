@@ -3,6 +3,9 @@
 // cache and used for all rows.
 #pragma once
 
+#include <math.h>
+#include <string.h>
+
 #include "quant_dot.h"
 
 namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
@@ -177,12 +180,19 @@ static void QuantizeRow(const float* x, int64_t k, int8_t* codes, float* scale, 
   for (int64_t c = 0; c < k; c += kBlockColumns) {
     const F32x16 a = Load(x + c), b = Load(x + c + 16);
     const float most = ReduceMax(Max(Abs(a), Abs(b)));
-    const F32x16 factor = Set1(most > 0.0f ? 127.0f / most : 0.0f);
     int32_t* half = half_sum + c / 16;
+    // The maximum drops a NaN and a code cannot hold one; the sum finds it, the scale carries it
+    // on.
+    if (!__builtin_isfinite(most + 0.0f * ReduceAdd(Add(a, b)))) {
+      memset(codes + c, 0, kBlockColumns);
+      half[0] = half[1] = 0;
+      scale[c / 32] = scaled_sum[c / 32] = NAN;
+      continue;
+    }
+    const F32x16 factor = Set1(most > 0.0f ? 127.0f / most : 0.0f);
     half[0] = ReduceAddI(StoreInt8(codes + c, Mul(a, factor)));
     half[1] = ReduceAddI(StoreInt8(codes + c + 16, Mul(b, factor)));
-    // The maximum drops a NaN and the codes turn it into a number; the sum keeps it.
-    scale[c / 32] = most / 127.0f + 0.0f * ReduceAdd(Add(a, b));
+    scale[c / 32] = most / 127.0f;
     scaled_sum[c / 32] = scale[c / 32] * (float)(half[0] + half[1]);
   }
 }
