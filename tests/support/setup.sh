@@ -19,12 +19,19 @@ install() {
   root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The text library needs Rust 1.87; Debian 12's own rustc is older, its cargo-web is new enough.
+rust_is_new() {
+  cargo --version 2>/dev/null | sed -E 's/cargo ([0-9]+)\.([0-9]+).*/\1 \2/' | awk '{new = ($1 > 1 || $2 >= 87)} END {exit !new}'
+}
+
+# The text library needs Rust 1.87. Debian 12's own rustc is older; cargo-web of its security suite is new enough.
 rust() {
-  local version
-  version=$(cargo --version 2>/dev/null | sed -E 's/cargo ([0-9]+)\.([0-9]+).*/\1 \2/') || true
-  if [ -n "$version" ] && awk "BEGIN {split(\"$version\", v, \" \"); exit !(v[1] > 1 || v[2] >= 87)}"; then return; fi
-  install cargo-web rustc-web
+  rust_is_new && return
+  echo "setup: installing cargo-web"
+  root apt-get update -q >/dev/null
+  root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends cargo-web rustc-web >/dev/null
+  rust_is_new && return
+  echo "setup: $(cargo --version) is older than 1.87: switch bookworm-security on, or install rustup's tool chain" >&2
+  exit 1
 }
 
 case $part in
