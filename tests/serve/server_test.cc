@@ -130,6 +130,7 @@ TEST_F(ServerTest, AFullQueueIs429WithAdvice) {
   OpenReady();
   test::ToyScript script = Script({kTo});
   script.queue = 2;
+  script.step = std::chrono::milliseconds(400);  // none ends while the three are handed over
   toy_.SetScript(script);
   HttpAnswer answer = Complete({{"n", 3}});
   EXPECT_EQ(answer.status, 429);
