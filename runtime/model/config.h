@@ -20,13 +20,24 @@ struct Rope {
   bool interleaved = false;     // pairs (2i, 2i+1), as GGUF stores the Llama family
 };
 
+// A fixed state of a mamba-like layer.
+struct StateShape {
+  std::vector<int64_t> shape;
+  DType dtype = DType::kF32;
+  bool operator==(const StateShape&) const = default;
+};
+
 struct LayerSpec {
   KvKind kind = KvKind::kFull;
   int heads = 0, kv_heads = 0;
-  int head_dim = 0, head_dim_v = 0;
-  int window = 0;   // tokens, for the sliding kinds
-  float scale = 0;  // of q.k; 1/sqrt(head_dim) for most
-  int rope = 0;     // index into ModelConfig::ropes
+  int head_dim = 0, head_dim_v = 0;  // MLA: of the latent with its rotary part, and 0
+  int window = 0;       // tokens: the window of the sliding kinds, the chunk of the chunked kind
+  int sink_tokens = 0;  // of the sink kind
+  bool sinks = false;   // a learned sink term beside the scores; the kind stays
+  bool sparse = false;  // an indexer picks the keys
+  std::vector<StateShape> states;  // of the mamba kind: all that is cached
+  float scale = 0;                 // of q.k; 1/sqrt(head_dim) for most
+  int rope = 0;                    // index into ModelConfig::ropes
 };
 
 enum class Activation { kSilu, kGeluTanh };

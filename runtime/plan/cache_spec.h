@@ -35,13 +35,6 @@ inline constexpr std::array<KindInfo, 9> kKinds = {{
 }};
 const KindInfo& Info(KvKind kind);
 
-// A fixed state of a mamba-like layer.
-struct StateShape {
-  std::vector<int64_t> shape;
-  DType dtype = DType::kF32;
-  bool operator==(const StateShape&) const = default;
-};
-
 struct CacheSpec {
   KvKind kind = KvKind::kFull;
   int64_t kv_heads = 0;

@@ -1,7 +1,8 @@
+#include "plan/refusal.h"
+
 #include <array>
 
 #include "base/check.h"
-#include "plan/plan.h"
 
 namespace ashlar {
 namespace {
