@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 export CCACHE_DIR ?= $(HOME)/.cache/ashlar/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
-export ASHLAR_CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
+CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
 VENV := $(HOME)/.cache/ashlar/venv
 PORT ?= 8000
 
@@ -20,7 +20,7 @@ test: setup-test build unit tsan e2e ## every check that CI makes
 	@echo "make test: all checks passed"
 
 build: setup ## the release binary and its plugins
-	cmake --preset release -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
+	cmake --preset release -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset release -j $(JOBS) --target ashlar
 
 setup: ## packages and tool chain
@@ -30,12 +30,12 @@ setup-test:
 	@tests/support/setup.sh test $(VENV)
 
 unit: setup-test ## unit tests under ASan and UBSan
-	cmake --preset dev -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET) -DASHLAR_SMOLLM2=$(VENV)/smollm2.gguf
+	cmake --preset dev -DASHLAR_CARGO_TARGET=$(CARGO_TARGET) -DASHLAR_SMOLLM2=$(VENV)/smollm2.gguf
 	cmake --build --preset dev -j $(JOBS)
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS) --no-tests=error
 
 tsan: setup-test ## tests with threads under TSan
-	cmake --preset tsan -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
+	cmake --preset tsan -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset tsan -j $(JOBS) --target threaded_tests
 	ctest --test-dir build/tsan --output-on-failure -j $(JOBS) -L threads --no-tests=error
 
@@ -43,7 +43,7 @@ e2e: setup-test build ## the real binary with real clients
 	tests/e2e/run.sh build/release/bin/ashlar $(VENV)
 
 fuzz: setup-test ## each fuzz target for FUZZ_SECONDS (60)
-	cmake --preset fuzz -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
+	cmake --preset fuzz -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset fuzz -j $(JOBS)
 	tests/fuzz/run.sh build/fuzz/bin $${FUZZ_SECONDS:-60}
 
@@ -51,5 +51,5 @@ bench-cpu: setup-test build ## the cpu plugin beside llama.cpp in the same run
 	tests/bench/bench_cpu.sh build/release $(VENV)
 
 tidy: setup-test ## clang-tidy over every source
-	cmake --preset tidy -DASHLAR_CARGO_TARGET=$(ASHLAR_CARGO_TARGET)
+	cmake --preset tidy -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset tidy -j $(JOBS)
