@@ -27,6 +27,7 @@ typedef enum ashlar_dtype {
   ASHLAR_BF16,
   ASHLAR_I32,
   ASHLAR_I8,
+  ASHLAR_F8_E4M3, /* finite values only: the largest is 448 */
   ASHLAR_Q8_0 = 16,
   ASHLAR_Q4_0,
   ASHLAR_Q4_1,

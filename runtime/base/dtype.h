@@ -16,6 +16,7 @@ enum class DType : int32_t {
   kBF16,
   kI32,
   kI8,
+  kF8E4M3,  // finite values only: the largest is 448
   kQ8_0 = 16,
   kQ4_0,
   kQ4_1,
@@ -33,12 +34,13 @@ struct DTypeInfo {
   int bytes;              // bytes of one storage block
 };
 
-inline constexpr std::array<DTypeInfo, 13> kDTypes = {{
+inline constexpr std::array<DTypeInfo, 14> kDTypes = {{
     {DType::kF32, "float32", 1, 4},
     {DType::kF16, "float16", 1, 2},
     {DType::kBF16, "bfloat16", 1, 2},
     {DType::kI32, "int32", 1, 4},
     {DType::kI8, "int8", 1, 1},
+    {DType::kF8E4M3, "float8_e4m3", 1, 1},
     {DType::kQ8_0, "q8_0", 32, 34},
     {DType::kQ4_0, "q4_0", 32, 18},
     {DType::kQ4_1, "q4_1", 32, 20},

@@ -55,6 +55,7 @@ static_assert(int{ASHLAR_F16} == static_cast<int>(DType::kF16));
 static_assert(int{ASHLAR_BF16} == static_cast<int>(DType::kBF16));
 static_assert(int{ASHLAR_I32} == static_cast<int>(DType::kI32));
 static_assert(int{ASHLAR_I8} == static_cast<int>(DType::kI8));
+static_assert(int{ASHLAR_F8_E4M3} == static_cast<int>(DType::kF8E4M3));
 static_assert(int{ASHLAR_Q8_0} == static_cast<int>(DType::kQ8_0));
 static_assert(int{ASHLAR_Q4_0} == static_cast<int>(DType::kQ4_0));
 static_assert(int{ASHLAR_Q4_1} == static_cast<int>(DType::kQ4_1));
@@ -226,6 +227,8 @@ const std::vector<AttentionRow>& KnownRows() {
   static const std::vector<AttentionRow> rows = [] {
     std::vector<AttentionRow> all;
     AddRows(all, {ashlar_cpu_rows, static_cast<size_t>(ashlar_cpu_row_count)});
+    AddRows(all, {ashlar_cuda_rows, static_cast<size_t>(ashlar_cuda_row_count)});
+    AddRows(all, {ashlar_hip_rows, static_cast<size_t>(ashlar_hip_row_count)});
     AddRows(all, {ashlar_reference_rows, static_cast<size_t>(ashlar_reference_row_count)});
     return all;
   }();

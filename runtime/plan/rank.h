@@ -21,7 +21,12 @@ struct RankRule {
   std::array<std::string_view, 8> rows;             // best first, "" ends
 };
 
-inline constexpr std::array<RankRule, 3> kRankRules = {{
+inline constexpr std::array<RankRule, 8> kRankRules = {{
+    {"cuda", 0, 0, KindBit(KvKind::kMla), {"CUDA_MLA"}},
+    {"cuda", 90, 90, 0, {"CUDA_HOPPER", "CUDA_PAGED", "CUDA_CUDNN"}},
+    {"cuda", 0, 0, 0, {"CUDA_PAGED", "CUDA_CUDNN"}},
+    {"hip", 0, 0, KindBit(KvKind::kMla), {"HIP_MLA"}},
+    {"hip", 0, 0, 0, {"HIP_MFMA", "HIP_PAGED"}},
     {"cpu", 0, 0, KindBit(KvKind::kFull), {"CPU_PAGED"}},
     {"cpu", 0, 0, KindBit(KvKind::kSliding), {"CPU_WINDOW"}},
     {"reference", 0, 0, 0, {"REFERENCE"}},
