@@ -1,76 +1,16 @@
-// The command line: serve, plan, probe, validate, version.
-#include <fmt/format.h>
-
+// The command line: serve, plan, import, probe, validate, version.
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 
-#include "plan/plan.h"
-#include "probe/platform.h"
+#include "commands/commands.h"
 #include "serve/version.h"
-#include "source.h"
-#include "spec/spec.h"
 #include "start.h"
 
 namespace ashlar {
 namespace {
 
-constexpr int kRefused = 2;  // exit status of a command whose input has problems
-
-int Report(const Problems& problems) {
-  std::cerr << Text(problems) << std::endl;
-  return kRefused;
-}
-
-int ShowPlan(const std::string& file, const std::string& platform_name, const std::string& plugins,
-             const std::string& output, bool emit_config) {
-  Result<Spec> spec = LoadSpecFile(file);
-  if (!spec) return Report(spec.problems());
-  Result<ModelSource> source = OpenSource(*spec, true);
-  if (!source) return Report(source.problems());
-  if (emit_config) {
-    if (!source->checkpoint || source->checkpoint->config.is_null()) {
-      return Report({{file, "the source has no config.json to write", "a folder with config.json",
-                      "name such a source"}});
-    }
-    std::cout << source->checkpoint->config.dump(2) << std::endl;
-    return 0;
-  }
-  Result<Platform> platform =
-      platform_name.empty()
-          ? Result<Platform>(ProbePlatform({.plugin_directory = plugins, .root = ""}))
-          : ReadPlatform(platform_name);
-  if (!platform) return Report(platform.problems());
-  Result<Plan> plan = MakePlan(*spec, *platform, source->config, source->weights);
-  if (!plan) return Report(plan.problems());
-  plan->model_name = ServedName(*spec);
-  std::cout << (output == "json"   ? ToJson(*plan).dump(2) + "\n"
-                : output == "yaml" ? ToYaml(*plan)
-                                   : ToText(*plan))
-            << std::flush;
-  return 0;
-}
-
-int Probe(const std::string& capture, const std::string& plugins) {
-  Platform platform = ProbePlatform({.plugin_directory = plugins, .root = ""});
-  std::string document = ToJson(platform).dump(2);
-  if (capture.empty()) {
-    std::cout << document << std::endl;
-    return 0;
-  }
-  std::ofstream file(capture);
-  file << document << std::endl;
-  if (!file)
-    return Report({{capture, "cannot be written", "a writable path", "choose another file"}});
-  return 0;
-}
-
-int Validate(const std::string& file) {
-  Result<Spec> spec = LoadSpecFile(file);
-  if (!spec) return Report(spec.problems());
-  std::cout << fmt::format("{}: valid, digest {}", file, spec->digest) << std::endl;
-  return 0;
-}
+constexpr int kUsage = 64;  // EX_USAGE
+constexpr char kPluginsHelp[] = "folder of libashlar_*.so (default: beside the executable)";
 
 }  // namespace
 
@@ -83,8 +23,7 @@ int Main(int argc, char** argv) {
         ->required();
   };
   auto add_plugins = [&plugins](CLI::App* command) {
-    command->add_option("--plugins", plugins,
-                        "folder of libashlar_*.so (default: beside the executable)");
+    command->add_option("--plugins", plugins, kPluginsHelp);
   };
 
   ServeOptions options;
@@ -95,17 +34,33 @@ int Main(int argc, char** argv) {
   serve->add_flag("--exit-on-reject", options.exit_on_reject,
                   "exit instead of staying unready; writes the termination message");
 
-  std::string platform, output = "text";
-  bool emit_config = false;
+  PlanOptions planning;
   CLI::App* plan = app.add_subcommand("plan", "show what would be decided, and why");
-  add_file(plan);
-  add_plugins(plan);
-  plan->add_option("--platform", platform,
+  CLI::Option* plan_file =
+      plan->add_option("-f,--file", planning.file, "ModelSpec or InferenceModel manifest (YAML)");
+  plan->add_option("--plugins", planning.plugins, kPluginsHelp);
+  plan->add_option("--platform", planning.platform,
                    "a captured file or a named profile (default: this machine)");
-  plan->add_option("-o,--output", output, "text, yaml or json")
+  plan->add_option("-o,--output", planning.output, "text, yaml or json")
       ->check(CLI::IsMember({"text", "yaml", "json"}));
-  plan->add_flag("--emit-config", emit_config,
+  plan->add_flag("--emit-config", planning.emit_config,
                  "print the model's config.json for source.config instead");
+  plan->add_flag("--sweep", planning.sweep, "plan on every named profile, as a table");
+  plan->add_option("--with", planning.with,
+                   "a plan of another pool: whether blocks can pass between the two");
+  std::string from, to;
+  CLI::App* diff =
+      plan->add_subcommand("diff", "what changed between two plans (1: approval needed)");
+  diff->add_option("from", from, "a plan as YAML or JSON")->required();
+  diff->add_option("to", to, "another")->required();
+
+  ImportOptions importing;
+  CLI::App* import =
+      app.add_subcommand("import", "turn a vLLM command line or manifest into a ModelSpec");
+  import->add_option("-f,--file", importing.file,
+                     "a Pod, a workload or a KServe LLMInferenceService");
+  import->add_option("--container", importing.container, "of a pod with several");
+  import->add_option("words", importing.words, "after --: vllm serve MODEL ...");
 
   std::string capture;
   CLI::App* probe = app.add_subcommand("probe", "show this machine as the planner sees it");
@@ -120,15 +75,21 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     int status = app.exit(error);
-    return status == 0 ? 0 : 64;  // EX_USAGE
+    return status == 0 ? 0 : kUsage;
   }
   if (*version) {
     std::cout << "ashlar " << kVersion << std::endl;
     return 0;
   }
-  if (*validate) return Validate(file);
-  if (*probe) return Probe(capture, plugins);
-  if (*plan) return ShowPlan(file, platform, plugins, output, emit_config);
+  if (*validate) return ValidateCommand(file);
+  if (*probe) return ProbeCommand(capture, plugins);
+  if (*import) return ImportSpec(importing);
+  if (*diff) return DiffCommand(from, to);
+  if (*plan) {
+    if (*plan_file) return PlanCommand(planning);
+    std::cerr << "plan: --file is required" << std::endl;
+    return kUsage;
+  }
   options.spec_file = file;
   options.plugin_directory = plugins;
   return Serve(options);

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "plan/plan.h"
+#include "plan/table.h"
 
 namespace ashlar {
 namespace {
@@ -18,25 +19,6 @@ std::string Ranges(const std::vector<int>& layers) {
     text +=
         last == i ? fmt::format("{}", layers[i]) : fmt::format("{}-{}", layers[i], layers[last]);
     i = last + 1;
-  }
-  return text;
-}
-
-using TableRow = std::vector<std::string>;
-
-// Columns as wide as their widest cell.
-std::string Table(const std::vector<TableRow>& rows) {
-  std::vector<size_t> width;
-  for (const TableRow& row : rows) {
-    width.resize(std::max(width.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string text;
-  for (const TableRow& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += fmt::format("{}{:{}}", i == 0 ? "  " : "  ", row[i], width[i]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
 }

@@ -1,0 +1,43 @@
+// The subcommands that answer and exit. Each returns the program's exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/problem.h"
+
+namespace ashlar {
+
+inline constexpr int kRefused = 2;  // the input has problems; they are on stderr
+
+// Problems on stderr; kRefused.
+int Report(const Problems& problems);
+
+struct PlanOptions {
+  std::string file;
+  std::string platform;  // a capture or a profile; "": this machine
+  std::string plugins;   // folder of plugins for this machine; "": the default
+  std::string output = "text";
+  bool emit_config = false;
+  bool sweep = false;
+  std::string with;  // another plan's document
+};
+// With --with: 0 blocks pass as they are, 1 after the change that is printed, 3 only by a repack, 4
+// never.
+int PlanCommand(const PlanOptions& options);
+
+// 0: nothing that needs approval; 1: the contract or a choice changed.
+int DiffCommand(const std::string& from, const std::string& to);
+
+struct ImportOptions {
+  std::string file;       // a manifest, or ""
+  std::string container;  // of the manifest
+  std::vector<std::string> words;
+};
+// kRefused also when a flag is refused: the spec is printed all the same, and says so.
+int ImportSpec(const ImportOptions& options);
+
+int ProbeCommand(const std::string& capture, const std::string& plugins);
+int ValidateCommand(const std::string& file);
+
+}  // namespace ashlar
