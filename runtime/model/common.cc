@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/nearest.h"
+#include "model/rope.h"
+#include "model/weight_count.h"
+
 namespace ashlar {
 namespace {
 
-constexpr int64_t kMaxExtent = 1 << 22;  // so that no product of a few extents overflows
-constexpr int64_t kMaxLayers = 4096;
+constexpr std::string_view kFullAttention = "full_attention";
+constexpr std::string_view kSlidingAttention = "sliding_attention";
 
 void CheckHeads(ConfigReader& reader, const LayerSpec& layer, std::string_view heads_key,
                 std::string_view kv_key) {
@@ -35,18 +39,32 @@ void AddIds(const Json& value, std::vector<int32_t>& ids) {
   }
 }
 
+// float8 names what most matrices of a quantised checkpoint are; the rest of it is bfloat16.
+DType ReadDType(ConfigReader& reader) {
+  std::string_view key = FirstOf(reader, {"dtype", "torch_dtype"});
+  std::string name = reader.String(key, "bfloat16");
+  if (name == "bfloat16" || name.starts_with("float8")) return DType::kBF16;
+  if (name == "float16") return DType::kF16;
+  if (name == "float32") return DType::kF32;
+  reader.Refuse(key, fmt::format("\"{}\" is not supported", name),
+                "bfloat16, float16, float32 or a float8", "use the model's original files");
+  return DType::kBF16;
+}
+
+void ReadModel(ConfigReader& reader, ModelConfig& config) {
+  config.hidden = reader.Integer("hidden_size", 1, kMaxExtent);
+  config.vocab = reader.Integer("vocab_size", 1, kMaxExtent);
+  config.context_length = reader.Integer("max_position_embeddings", 1, kMaxContext, 2048);
+  config.bos = static_cast<int32_t>(reader.Integer("bos_token_id", -1, kMaxExtent, -1));
+  config.weight_dtype = ReadDType(reader);
+}
+
 }  // namespace
 
 DecoderShape ReadDecoder(ConfigReader& reader, ModelConfig& config, std::string_view activation) {
-  config.hidden = reader.Integer("hidden_size", 1, kMaxExtent);
+  ReadModel(reader, config);
   config.intermediate = reader.Integer("intermediate_size", 1, kMaxExtent);
-  config.vocab = reader.Integer("vocab_size", 1, kMaxExtent);
   config.norm_eps = static_cast<float>(reader.Number("rms_norm_eps", 0, 1, 1e-6));
-  config.context_length = reader.Integer("max_position_embeddings", 1, int64_t{1} << 40, 2048);
-  config.bos = static_cast<int32_t>(reader.Integer("bos_token_id", -1, kMaxExtent, -1));
-  std::string dtype = reader.String("dtype", reader.String("torch_dtype", "bfloat16"));
-  config.weight_dtype = ParseDType(dtype).value_or(DType::kBF16);
-
   std::string found = reader.String("hidden_activation", reader.String("hidden_act", activation));
   if (found != activation) {
     reader.Refuse("hidden_act", fmt::format("\"{}\" is not supported", found),
@@ -55,19 +73,94 @@ DecoderShape ReadDecoder(ConfigReader& reader, ModelConfig& config, std::string_
 
   DecoderShape shape;
   shape.layers = static_cast<int>(reader.Integer("num_hidden_layers", 1, kMaxLayers));
-  LayerSpec& layer = shape.layer;
-  layer.heads = static_cast<int>(reader.Integer("num_attention_heads", 1, kMaxExtent));
-  layer.kv_heads =
-      static_cast<int>(reader.Integer("num_key_value_heads", 1, kMaxExtent, layer.heads));
-  int64_t derived = std::max<int64_t>(config.hidden / layer.heads, 1);
-  layer.head_dim = static_cast<int>(reader.Integer("head_dim", 1, 1 << 16, derived));
-  layer.head_dim_v = layer.head_dim;
-  layer.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(layer.head_dim)));
-  CheckHeads(reader, layer, "num_attention_heads", "num_key_value_heads");
+  shape.layer = ReadAttention(reader, config);
   double share = reader.Number("partial_rotary_factor", 0, 1, 1);
-  shape.rotary_dim = static_cast<int>(layer.head_dim * share) / 2 * 2;
-  config.layers.assign(static_cast<size_t>(shape.layers), layer);
+  shape.rotary_dim = static_cast<int>(shape.layer.head_dim * share) / 2 * 2;
+  config.layers.assign(static_cast<size_t>(shape.layers), shape.layer);
   return shape;
+}
+
+int ReadPlanned(ConfigReader& reader, ModelConfig& config) {
+  ReadModel(reader, config);
+  config.tied_head = reader.Boolean("tie_word_embeddings", false);
+  CheckRopeTypes(reader);
+  CountEmbedding(config);
+  return static_cast<int>(reader.Integer("num_hidden_layers", 1, kMaxLayers));
+}
+
+LayerSpec ReadAttention(ConfigReader& reader, const ModelConfig& config) {
+  int64_t heads = reader.Integer("num_attention_heads", 1, kMaxExtent);
+  int64_t kv_heads = reader.Integer("num_key_value_heads", 1, kMaxExtent, heads);
+  int64_t head_dim = reader.Integer("head_dim", 1, kMaxRank,
+                                    std::clamp<int64_t>(config.hidden / heads, 1, kMaxRank));
+  return MakeAttention(reader, "num_attention_heads", heads, "num_key_value_heads", kv_heads,
+                       head_dim);
+}
+
+LayerSpec MakeAttention(ConfigReader& reader, std::string_view heads_key, int64_t heads,
+                        std::string_view kv_key, int64_t kv_heads, int64_t head_dim) {
+  LayerSpec layer;
+  layer.heads = static_cast<int>(heads);
+  layer.kv_heads = static_cast<int>(kv_heads);
+  layer.head_dim = layer.head_dim_v = static_cast<int>(head_dim);
+  layer.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  CheckHeads(reader, layer, heads_key, kv_key);
+  return layer;
+}
+
+std::vector<std::string> LayerTypes(ConfigReader& reader, std::string_view key, size_t layers,
+                                    std::initializer_list<std::string_view> allowed,
+                                    const std::function<std::string_view(int)>& otherwise) {
+  std::vector<std::string> types = reader.Strings(key);
+  if (types.empty()) {
+    for (size_t i = 0; i < layers; ++i) types.emplace_back(otherwise(static_cast<int>(i)));
+    return types;
+  }
+  return CheckLayerTypes(reader, key, std::move(types), layers, allowed);
+}
+
+std::vector<std::string> CheckLayerTypes(ConfigReader& reader, std::string_view key,
+                                         std::vector<std::string> types, size_t layers,
+                                         std::initializer_list<std::string_view> allowed) {
+  if (types.size() != layers) {
+    reader.Refuse(key, fmt::format("{} entries", types.size()),
+                  fmt::format("{}, one a layer", layers), "use the model's original files");
+    return {};
+  }
+  for (const std::string& type : types) {
+    if (std::find(allowed.begin(), allowed.end(), type) != allowed.end()) continue;
+    reader.Refuse(key, fmt::format("\"{}\" is not supported", type),
+                  OneOf(std::vector<std::string>(allowed.begin(), allowed.end())),
+                  "choose a model with these");
+    return {};
+  }
+  return types;
+}
+
+void SetSlidingLayers(ConfigReader& reader, ModelConfig& config, int window,
+                      const std::function<bool(int)>& otherwise) {
+  std::vector<std::string> types =
+      LayerTypes(reader, "layer_types", config.layers.size(), {kFullAttention, kSlidingAttention},
+                 [&](int layer) { return otherwise(layer) ? kSlidingAttention : kFullAttention; });
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] != kSlidingAttention) continue;
+    config.layers[i].kind = KvKind::kSliding;
+    config.layers[i].window = window;
+  }
+  if (window > 0 || std::count(types.begin(), types.end(), kSlidingAttention) == 0) return;
+  reader.Refuse("sliding_window", "is missing", "a window in tokens, for sliding_attention layers",
+                "use the model's original files");
+}
+
+std::string_view FirstOf(ConfigReader& reader, std::initializer_list<std::string_view> keys) {
+  auto found =
+      std::find_if(keys.begin(), keys.end(), [&](std::string_view key) { return reader.Has(key); });
+  return found != keys.end() ? *found : *keys.begin();
+}
+
+int64_t ReadExpertCount(ConfigReader& reader) {
+  std::string_view key = FirstOf(reader, {"num_local_experts", "num_experts", "n_routed_experts"});
+  return reader.Integer(key, 0, kMaxExperts);
 }
 
 DecoderShape ReadGgufDecoder(ConfigReader& reader, ModelConfig& config) {
@@ -108,9 +201,9 @@ DecoderShape ReadGgufDecoder(ConfigReader& reader, ModelConfig& config) {
   layer.kv_heads =
       static_cast<int>(reader.Integer("attention.head_count_kv", 1, kMaxExtent, layer.heads));
   int64_t derived = std::max<int64_t>(config.hidden / layer.heads, 1);
-  layer.head_dim = static_cast<int>(reader.Integer("attention.key_length", 1, 1 << 16, derived));
+  layer.head_dim = static_cast<int>(reader.Integer("attention.key_length", 1, kMaxRank, derived));
   layer.head_dim_v =
-      static_cast<int>(reader.Integer("attention.value_length", 1, 1 << 16, layer.head_dim));
+      static_cast<int>(reader.Integer("attention.value_length", 1, kMaxRank, layer.head_dim));
   layer.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(layer.head_dim)));
   CheckHeads(reader, layer, "attention.head_count", "attention.head_count_kv");
   shape.rotary_dim =

@@ -7,19 +7,13 @@
 #include "base/nearest.h"
 #include "model/architecture.h"
 #include "model/config_reader.h"
+#include "model/quantization.h"
 
 namespace ashlar {
 namespace {
 
-constexpr Architecture kArchitectures[] = {
-    {"llama", "llama", true, ReadLlama, ReadLlamaGguf},
-    {"mistral", "", true, ReadLlama, nullptr},
-    {"qwen2", "qwen2", true, ReadQwen2, ReadQwen2Gguf},
-    {"qwen3", "qwen3", true, ReadQwen3, ReadQwen3Gguf},
-    {"gemma3_text", "gemma3", true, ReadGemma3, ReadGemma3Gguf},
-    {"mixtral", "", false, ReadMixtral, nullptr},
-    {"qwen3_moe", "", false, ReadQwen3Moe, nullptr},
-};
+// So that no sum of sizes overflows: a thousand times the largest model known.
+constexpr double kMaxWeights = 0x1p50;
 
 Problem UnknownArchitecture(std::string place, const std::string& found,
                             const std::vector<std::string>& known) {
@@ -30,6 +24,11 @@ Problem UnknownArchitecture(std::string place, const std::string& found,
 }
 
 Result<ModelConfig> Finish(ConfigReader& reader, ModelConfig config) {
+  if (config.weights.total() > kMaxWeights) {
+    reader.problems().push_back(
+        {reader.place(), fmt::format("{:.2g} weights", config.weights.total()),
+         fmt::format("at most {:.2g}", kMaxWeights), "use the model's original files"});
+  }
   if (!reader.problems().empty()) return reader.problems();
   return config;
 }
@@ -54,7 +53,7 @@ Result<ModelConfig> ReadGguf(const Checkpoint& checkpoint) {
     if (const auto* text = std::get_if<std::string>(&entry->second)) name = *text;
   }
   std::vector<std::string> known;
-  for (const Architecture& row : kArchitectures) {
+  for (const Architecture& row : Architectures()) {
     if (row.gguf_name.empty()) continue;
     known.emplace_back(row.gguf_name);
     if (row.gguf_name != name) continue;
@@ -73,18 +72,20 @@ Result<ModelConfig> ReadGguf(const Checkpoint& checkpoint) {
 
 std::vector<std::string> SupportedArchitectures() {
   std::vector<std::string> names;
-  for (const Architecture& row : kArchitectures) names.emplace_back(row.name);
+  for (const Architecture& row : Architectures()) names.emplace_back(row.name);
   return names;
 }
 
-int64_t ModelConfig::parameters() const {
-  int64_t count = vocab * hidden * (tied_head ? 1 : 2);
-  for (const LayerSpec& layer : layers) {
-    int64_t per_head = int64_t{layer.head_dim} + layer.head_dim_v;
-    count +=
-        hidden * (int64_t{layer.heads} + layer.kv_heads) * per_head + 3 * hidden * intermediate;
-  }
-  return count;
+int64_t ModelConfig::parameters() const { return static_cast<int64_t>(weights.total()); }
+
+int64_t ModelConfig::weight_bytes() const {
+  const DTypeInfo& info = Info(weight_dtype);
+  double plain = 8.0 * info.bytes / info.elements;
+  auto bits = [plain](double stated) { return stated > 0 ? stated : plain; };
+  return static_cast<int64_t>((weights.kept * plain +
+                               weights.linear * bits(quantization.linear_bits) +
+                               weights.experts * bits(quantization.expert_bits)) /
+                              8);
 }
 
 Result<ModelConfig> ReadModelConfig(const Json& json, const std::string& place) {
@@ -92,28 +93,38 @@ Result<ModelConfig> ReadModelConfig(const Json& json, const std::string& place) 
     return Problem{place, "is no object", "the keys of a config.json",
                    "copy the model's config.json"};
   }
+  ConfigReader outer(json, place);
+  Quantization quantization = ReadQuantization(outer);
   // A multimodal wrapper keeps its language model's geometry in text_config.
-  if (auto text = json.find("text_config"); text != json.end() && text->is_object()) {
-    return ReadModelConfig(*text, place + " text_config");
+  auto text = json.find("text_config");
+  bool wrapped = text != json.end() && text->is_object();
+  const Json& model = wrapped ? *text : json;
+  ConfigReader reader(model, wrapped ? place + " text_config" : place);
+  if (wrapped) {
+    outer.String("model_type", "");
+    if (!outer.Has("quantization_config")) quantization = ReadQuantization(reader);
   }
-  ConfigReader reader(json, place);
+  reader.problems().insert(reader.problems().begin(), outer.problems().begin(),
+                           outer.problems().end());
+
   std::string name = reader.String("model_type", "");
   if (name.empty()) {
     reader.Refuse("model_type", "is missing", OneOf(SupportedArchitectures()),
                   "copy the model's config.json");
     return reader.problems();
   }
-  for (const Architecture& row : kArchitectures) {
+  for (const Architecture& row : Architectures()) {
     if (row.name != name) continue;
     ModelConfig config;
     config.architecture = name;
     config.family = name;
-    config.has_forward = row.has_forward;
+    config.quantization = std::move(quantization);
+    config.has_forward = row.has_forward && config.quantization.method.empty();
     row.from_config(reader, config);
-    ReadEndIds(json, config.eos);
+    ReadEndIds(model, config.eos);
     return Finish(reader, std::move(config));
   }
-  return UnknownArchitecture(place + " model_type", name, SupportedArchitectures());
+  return UnknownArchitecture(reader.place() + " model_type", name, SupportedArchitectures());
 }
 
 Result<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint) {

@@ -31,7 +31,8 @@ struct LayerSpec {
   KvKind kind = KvKind::kFull;
   int heads = 0, kv_heads = 0;
   int head_dim = 0, head_dim_v = 0;  // MLA: of the latent with its rotary part, and 0
-  int window = 0;       // tokens: the window of the sliding kinds, the chunk of the chunked kind
+  int window = 0;       // tokens: the window of the sliding kinds, the chunk of the chunked kind,
+                        // what an encoder-only layer sees on either side; 0: everything
   int sink_tokens = 0;  // of the sink kind
   bool sinks = false;   // a learned sink term beside the scores; the kind stays
   bool sparse = false;  // an indexer picks the keys
@@ -42,11 +43,30 @@ struct LayerSpec {
 
 enum class Activation { kSilu, kGeluTanh };
 
+// Weights by what quantisation does with them; norms and biases, a thousandth of a model, are left
+// out. Doubles: exact below 2^53, and no product of sizes from a file overflows.
+struct WeightCount {
+  double kept = 0;     // embeddings, heads, routers, convolutions: in weight_dtype always
+  double linear = 0;   // projections of attention, of mixers and of dense MLPs
+  double experts = 0;  // of the experts that a router chooses among
+  double total() const { return kept + linear + experts; }
+};
+
+// How a quantised checkpoint stores its matrices, scales included.
+struct Quantization {
+  std::string method;  // quant_method of config.json; "" when weights are stored in weight_dtype
+  double linear_bits = 0, expert_bits = 0;  // bits of one weight; 0: weight_dtype
+};
+
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", "gemma3": the row of the architecture table
   std::string family;        // as the file names it: "LlamaForCausalLM"
   bool has_forward = true;   // false: plan only
   int64_t hidden = 0, intermediate = 0, vocab = 0;
+  // In the order in which they run, an encoder's before its decoder's. A model layer with two
+  // caches stands here twice: self-attention and then cross-attention in the decoder of an
+  // encoder-decoder, attention and then the mixer where both run side by side. A layer without a
+  // cache of its own (only an MLP, or a reader of an earlier layer's cache) is left out.
   std::vector<LayerSpec> layers;
   std::vector<Rope> ropes;
   float norm_eps = 1e-6f;
@@ -58,11 +78,16 @@ struct ModelConfig {
   Activation activation = Activation::kSilu;
   float embedding_scale = 1;
   int64_t context_length = 0;         // the model's own, tokens
+  int64_t encoder_length = 0;         // tokens that cross-attention caches at most; 0: no encoder
   DType weight_dtype = DType::kBF16;  // what most weights are stored as
   int32_t bos = -1;
   std::vector<int32_t> eos;
+  WeightCount weights;  // of the language model, without towers for other inputs
+  Quantization quantization;
 
   int64_t parameters() const;
+  // What the weights take when no file is there to ask.
+  int64_t weight_bytes() const;
 };
 
 // Finds the architecture's row by config.json `model_type` or GGUF `general.architecture`. An

@@ -16,6 +16,12 @@ std::string Brief(const Json& value) {
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
+bool IsInteger(const Json& value, int64_t low, int64_t high) {
+  if (!value.is_number_integer()) return false;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62) return false;
+  return value.get<int64_t>() >= low && value.get<int64_t>() <= high;
+}
+
 }  // namespace
 
 ConfigReader ConfigReader::Nested(ConfigReader& parent, const Json& object, std::string_view key) {
@@ -35,10 +41,12 @@ std::optional<Json> ConfigReader::Find(std::string_view key) const {
     if (entry == gguf_->gguf.end()) return std::nullopt;
     return ToJson(entry->second);
   }
-  if (!config_->is_object()) return std::nullopt;
-  auto member = config_->find(std::string(key));
-  if (member == config_->end() || member->is_null()) return std::nullopt;
-  return *member;
+  for (const Json* object : {config_, &defaults_}) {
+    if (!object->is_object()) continue;
+    auto member = object->find(std::string(key));
+    if (member != object->end() && !member->is_null()) return *member;
+  }
+  return std::nullopt;
 }
 
 bool ConfigReader::Has(std::string_view key) const { return Find(key).has_value(); }
@@ -60,14 +68,16 @@ int64_t ConfigReader::Integer(std::string_view key, int64_t low, int64_t high) {
 int64_t ConfigReader::Integer(std::string_view key, int64_t low, int64_t high, int64_t fallback) {
   std::optional<Json> value = Find(key);
   if (!value) return fallback;
-  bool fits = value->is_number_integer() &&
-              !(value->is_number_unsigned() && value->get<uint64_t>() > uint64_t{1} << 62);
-  if (fits && value->get<int64_t>() >= low && value->get<int64_t>() <= high) {
-    return value->get<int64_t>();
-  }
+  if (IsInteger(*value, low, high)) return value->get<int64_t>();
   Refuse(key, Brief(*value), fmt::format("an integer from {} to {}", low, high),
          "use the model's original files");
   return low;
+}
+
+int64_t ConfigReader::IntegerOrAuto(std::string_view key, int64_t low, int64_t high,
+                                    int64_t automatic) {
+  std::optional<Json> value = Find(key);
+  return value && *value == "auto" ? automatic : Integer(key, low, high, automatic);
 }
 
 double ConfigReader::Number(std::string_view key, double low, double high, double fallback) {
@@ -109,6 +119,23 @@ std::vector<std::string> ConfigReader::Strings(std::string_view key) {
   }
   if (!valid) Refuse(key, Brief(*value), "a list of strings", "use the model's original files");
   return strings;
+}
+
+std::vector<int64_t> ConfigReader::Integers(std::string_view key, int64_t low, int64_t high) {
+  std::optional<Json> value = Find(key);
+  if (!value) return {};
+  std::vector<int64_t> integers;
+  bool valid = value->is_array();
+  for (size_t i = 0; valid && i < value->size(); ++i) {
+    valid = IsInteger((*value)[i], low, high);
+    if (valid) integers.push_back((*value)[i].get<int64_t>());
+  }
+  if (!valid) {
+    Refuse(key, Brief(*value), fmt::format("a list of integers from {} to {}", low, high),
+           "use the model's original files");
+    return {};
+  }
+  return integers;
 }
 
 Json ConfigReader::Object(std::string_view key) {

@@ -21,14 +21,21 @@ class ConfigReader {
   ConfigReader(const Checkpoint& gguf, std::string prefix)
       : gguf_(&gguf), prefix_(std::move(prefix) + "."), place_(gguf.path) {}
 
+  // What keys that the file leaves out stand for, as the model's own configuration class has it: an
+  // object. Files save only what differs from their class.
+  void SetDefaults(Json defaults) { defaults_ = std::move(defaults); }
+
   // Absent and null are the same. A wrong type or a value outside [low, high] is reported and reads
   // as `low`.
   int64_t Integer(std::string_view key, int64_t low, int64_t high);
   int64_t Integer(std::string_view key, int64_t low, int64_t high, int64_t fallback);
+  // The string "auto" and an absent key stand for `automatic`.
+  int64_t IntegerOrAuto(std::string_view key, int64_t low, int64_t high, int64_t automatic);
   double Number(std::string_view key, double low, double high, double fallback);
   bool Boolean(std::string_view key, bool fallback);
   std::string String(std::string_view key, std::string_view fallback);
   std::vector<std::string> Strings(std::string_view key);
+  std::vector<int64_t> Integers(std::string_view key, int64_t low, int64_t high);
   bool Has(std::string_view key) const;
   // A member object of config.json, or null.
   Json Object(std::string_view key);
@@ -49,6 +56,7 @@ class ConfigReader {
   std::string Place(std::string_view key) const;
 
   const Json* config_ = nullptr;
+  Json defaults_;
   const Checkpoint* gguf_ = nullptr;
   ConfigReader* parent_ = nullptr;
   std::string prefix_;  // of GGUF keys, or of the path inside config.json

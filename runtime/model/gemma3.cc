@@ -5,6 +5,7 @@
 #include "model/architecture.h"
 #include "model/common.h"
 #include "model/rope.h"
+#include "model/weight_count.h"
 
 namespace ashlar {
 namespace {
@@ -45,6 +46,14 @@ std::vector<Rope> ReadRopes(ConfigReader& reader, int rotary_dim, int64_t contex
 }  // namespace
 
 void ReadGemma3(ConfigReader& reader, ModelConfig& config) {
+  reader.SetDefaults({{"vocab_size", 262208},
+                      {"hidden_size", 2304},
+                      {"intermediate_size", 9216},
+                      {"num_hidden_layers", 26},
+                      {"num_attention_heads", 8},
+                      {"num_key_value_heads", 4},
+                      {"head_dim", 256},
+                      {"max_position_embeddings", 131072}});
   DecoderShape shape = ReadDecoder(reader, config, "gelu_pytorch_tanh");
   config.tied_head = reader.Boolean("tie_word_embeddings", true);
   config.unit_offset_norms = true;
@@ -64,6 +73,8 @@ void ReadGemma3(ConfigReader& reader, ModelConfig& config) {
   }
   SetRopeOfKinds(config);
   SetGemma(config);
+  CountEmbedding(config);
+  CountLayers(config);
 }
 
 void ReadGemma3Gguf(ConfigReader& reader, ModelConfig& config) {
@@ -81,6 +92,8 @@ void ReadGemma3Gguf(ConfigReader& reader, ModelConfig& config) {
   }
   SetRopeOfKinds(config);
   SetGemma(config);
+  CountEmbedding(config);
+  CountLayers(config);
 }
 
 }  // namespace ashlar

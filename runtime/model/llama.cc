@@ -4,6 +4,7 @@
 #include "model/architecture.h"
 #include "model/common.h"
 #include "model/rope.h"
+#include "model/weight_count.h"
 
 namespace ashlar {
 namespace {
@@ -23,6 +24,8 @@ void ReadFamily(ConfigReader& reader, ModelConfig& config, bool windows_by_switc
   config.tied_head = reader.Boolean("tie_word_embeddings", false);
   config.ropes = {ReadRope(reader, shape.rotary_dim, 10000)};
   SetWindows(reader, config, windows_by_switch);
+  CountEmbedding(config);
+  CountLayers(config);
   if (reader.Boolean("mlp_bias", false)) {
     reader.Refuse("mlp_bias", "true is not supported", "false",
                   "choose a model without MLP biases");
@@ -50,6 +53,8 @@ void ReadQwen3(ConfigReader& reader, ModelConfig& config) {
 void ReadLlamaGguf(ConfigReader& reader, ModelConfig& config) {
   DecoderShape shape = ReadGgufDecoder(reader, config);
   config.ropes = {ReadGgufRope(reader, shape.rotary_dim)};
+  CountEmbedding(config);
+  CountLayers(config);
   config.ropes[0].interleaved = true;  // converters permute q and k rows of this architecture
   config.qkv_bias = reader.gguf()->Find("blk.0.attn_q.bias") != nullptr;
   config.output_bias = reader.gguf()->Find("blk.0.attn_output.bias") != nullptr;
@@ -61,12 +66,16 @@ void ReadLlamaGguf(ConfigReader& reader, ModelConfig& config) {
 void ReadQwen2Gguf(ConfigReader& reader, ModelConfig& config) {
   DecoderShape shape = ReadGgufDecoder(reader, config);
   config.ropes = {ReadGgufRope(reader, shape.rotary_dim)};
+  CountEmbedding(config);
+  CountLayers(config);
   config.qkv_bias = true;
 }
 
 void ReadQwen3Gguf(ConfigReader& reader, ModelConfig& config) {
   DecoderShape shape = ReadGgufDecoder(reader, config);
   config.ropes = {ReadGgufRope(reader, shape.rotary_dim)};
+  CountEmbedding(config);
+  CountLayers(config);
   config.qk_norm = true;
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numbers>
 
+#include "base/nearest.h"
+
 namespace ashlar {
 namespace {
 
@@ -130,6 +132,29 @@ Rope ReadRope(ConfigReader& reader, int rotary_dim, double default_theta) {
   Rope rope;
   rope.inv_freq = PlainFrequencies(theta, rotary_dim);
   return rope;
+}
+
+void CheckRopeTypes(ConfigReader& reader) {
+  static constexpr std::string_view kKnown[] = {
+      "default", "dynamic", "linear", "llama3", "longrope", "mrope", "proportional", "su", "yarn"};
+  auto check = [](ConfigReader& settings) {
+    std::string type = settings.String("rope_type", settings.String("type", "default"));
+    if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return;
+    std::vector<std::string> known(std::begin(kKnown), std::end(kKnown));
+    settings.Refuse("rope_type", fmt::format("\"{}\" is not supported", type), OneOf(known),
+                    "choose a model with one of these");
+  };
+  for (std::string_view key : {"rope_parameters", "rope_scaling"}) {
+    Json object = reader.Object(key);
+    if (!object.is_object()) continue;
+    ConfigReader settings = ConfigReader::Nested(reader, object, key);
+    check(settings);
+    for (const auto& [kind, of_kind] : object.items()) {  // keyed by layer type
+      if (!of_kind.is_object()) continue;
+      ConfigReader nested = ConfigReader::Nested(settings, of_kind, kind);
+      check(nested);
+    }
+  }
 }
 
 Rope ReadGgufRope(ConfigReader& reader, int rotary_dim) {

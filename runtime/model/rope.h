@@ -16,6 +16,9 @@ Rope RopeFrom(ConfigReader& settings, int rotary_dim, double theta, int64_t cont
 // From GGUF: rope.freq_base, rope.scaling.*, and the rope_freqs.weight tensor (Llama 3's factors).
 Rope ReadGgufRope(ConfigReader& reader, int rotary_dim);
 
+// Reports a scaling that no model is known to have, without working it out: for planning.
+void CheckRopeTypes(ConfigReader& reader);
+
 // theta^(-2i/d) for i in [0, d/2), computed in double.
 std::vector<float> PlainFrequencies(double theta, int rotary_dim, double divisor = 1);
 

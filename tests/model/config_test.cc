@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/nearest.h"
+
 namespace ashlar {
 namespace {
 
@@ -30,13 +32,14 @@ TEST(ModelConfig, ReadsTheGeometry) {
   EXPECT_TRUE(config.has_forward);
 }
 
-TEST(ModelConfig, UnknownArchitectureIsRefusedByName) {
+TEST(ModelConfig, UnknownArchitectureIsRefusedByNameWithTheNearest) {
   Json config = Llama();
-  config["model_type"] = "qwen4";
-  EXPECT_THAT(Refusal(config),
-              HasSubstr("config.json model_type: architecture \"qwen4\" is not supported"));
-  EXPECT_THAT(Refusal(config),
-              HasSubstr("llama, mistral, qwen2, qwen3, gemma3_text, mixtral or qwen3_moe"));
+  config["model_type"] = "deepseek_v4";
+  EXPECT_EQ(Refusal(config),
+            "config.json model_type: architecture \"deepseek_v4\" is not supported: " +
+                OneOf(SupportedArchitectures()) + "; did the file mean deepseek_v2");
+  config["model_type"] = "perceiver";
+  EXPECT_THAT(Refusal(config), HasSubstr("; choose one of these"));
 }
 
 TEST(ModelConfig, UnknownRopeScalingIsRefusedByName) {
@@ -103,7 +106,40 @@ TEST(ModelConfig, UnknownLayerTypeIsRefusedByName) {
   config["sliding_window"] = 8;
   config["layer_types"] = {"full_attention", "full_attention", "full_attention",
                            "full_attention", "full_attention", "linear_attention"};
-  EXPECT_THAT(Refusal(config), HasSubstr("\"linear_attention\" is not supported"));
+  EXPECT_EQ(Refusal(config),
+            "config.json layer_types: \"linear_attention\" is not supported: full_attention or "
+            "sliding_attention; choose a model with these");
+}
+
+TEST(ModelConfig, SlidingLayersNeedAWindow) {
+  Json config = Llama();
+  config["model_type"] = "phi3";
+  config["layer_types"] = Json::array({"sliding_attention", "sliding_attention", "full_attention",
+                                       "full_attention", "full_attention", "full_attention"});
+  EXPECT_EQ(Refusal(config),
+            "config.json sliding_window: is missing: a window in tokens, for sliding_attention "
+            "layers; use the model's original files");
+}
+
+TEST(ModelConfig, AWrapperHandsItsQuantizationToTheLanguageModel) {
+  Json inner = Llama();
+  inner["num_attention_heads"] = 0;
+  Json config = {{"model_type", "wrapper"}, {"text_config", inner}};
+  EXPECT_THAT(Refusal(config),
+              HasSubstr("config.json text_config num_attention_heads: 0: an integer from 1"));
+  config["text_config"] = Llama();
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  ModelConfig model = ReadModelConfig(config, "config.json").value();
+  EXPECT_EQ(model.quantization.method, "fp8");
+  EXPECT_FALSE(model.has_forward);
+}
+
+TEST(ModelConfig, MoreWeightsThanAnyModelAreRefused) {
+  Json config = Llama();
+  config["hidden_size"] = config["intermediate_size"] = 1 << 22;
+  config["num_hidden_layers"] = 4096;
+  EXPECT_EQ(Refusal(config),
+            "config.json: 2.3e+17 weights: at most 1.1e+15; use the model's original files");
 }
 
 TEST(ModelConfig, MixtureOfExpertsIsPlanOnly) {
