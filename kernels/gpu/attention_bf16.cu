@@ -1,0 +1,10 @@
+#include "attention_launch.h"
+
+namespace ashlar::gpu_kernels {
+
+gpu::Error LaunchAttentionBF16(const AttentionLaunch& launch, gpu::Stream stream,
+                               const AttentionParams& params) {
+  return LaunchAttention<BF16>(launch, stream, params);
+}
+
+}  // namespace ashlar::gpu_kernels

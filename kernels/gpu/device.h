@@ -1,0 +1,55 @@
+// What an opened GPU is, and how its functions report failure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ashlar_plugin.h"
+#include "gpu.h"
+#include "platform.h"
+
+struct ashlar_device {
+  int index = 0;
+  bool invariant = false;
+  gpu::Facts facts;
+  std::vector<int64_t> launches;                    // per row
+  std::unique_ptr<ashlar::gpu_kernels::Blas> blas;  // may be empty
+  void* scratch = nullptr;
+  int64_t scratch_bytes = 0;
+
+  // Memory that one op uses and the next on the same stream may overwrite; nullptr when there is
+  // not enough. Grows by freeing, so not while a graph is captured: run the largest step first.
+  void* Scratch(int64_t bytes);
+};
+
+namespace ashlar::gpu_kernels {
+
+inline gpu::Stream StreamOf(ashlar_stream* stream) { return reinterpret_cast<gpu::Stream>(stream); }
+
+// Records one line for last_error() on this thread and returns ASHLAR_FAILED.
+int Failed(const std::string& line);
+// ASHLAR_OK, or Failed with what was being done and the vendor's words.
+int Checked(gpu::Error error, const char* what);
+const char* LastError();
+
+int Probe(ashlar_probe* out);
+int Open(const ashlar_open* args, ashlar_device** out);
+void Close(ashlar_device* device);
+int Alloc(ashlar_device* device, int64_t bytes, void** out);
+void Release(ashlar_device* device, void* memory);
+int CopyIn(ashlar_device* device, ashlar_stream* stream, void* to, const void* from, int64_t bytes);
+int CopyOut(ashlar_device* device, ashlar_stream* stream, void* to, const void* from,
+            int64_t bytes);
+int64_t RowLaunches(const ashlar_device* device, int32_t row);
+
+int StreamCreate(ashlar_device* device, ashlar_stream** out);
+void StreamDestroy(ashlar_device* device, ashlar_stream* stream);
+int StreamSync(ashlar_device* device, ashlar_stream* stream);
+int GraphBegin(ashlar_device* device, ashlar_stream* stream);
+int GraphEnd(ashlar_device* device, ashlar_stream* stream, ashlar_graph** out);
+int GraphLaunch(ashlar_device* device, ashlar_stream* stream, ashlar_graph* graph);
+void GraphDestroy(ashlar_device* device, ashlar_graph* graph);
+
+}  // namespace ashlar::gpu_kernels

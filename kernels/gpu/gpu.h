@@ -1,0 +1,237 @@
+// The words that kernels/gpu is written in, and the one header that knows a vendor's names. Three
+// back ends build the same source: nvcc (ASHLAR_GPU_CUDA), hipcc or clang (ASHLAR_GPU_HIP) and a
+// host executor (ASHLAR_GPU_HOST), which runs kernels as fibers on the CPU. Masks of lanes are 64
+// bits everywhere; the wave's width is a template parameter `kWave` of each kernel and the lanes of
+// a wave are consecutive threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(ASHLAR_GPU_HOST)
+#include "host_backend.h"
+#elif defined(ASHLAR_GPU_HIP)
+#include <hip/hip_runtime.h>
+#define ASHLAR_VENDOR(name) hip##name
+using DeviceProperties = hipDeviceProp_t;
+#else
+#include <cuda_runtime.h>
+#define ASHLAR_VENDOR(name) cuda##name
+using DeviceProperties = cudaDeviceProp;
+#endif
+
+#if !defined(ASHLAR_GPU_HOST)
+
+// While code of a device is compiled: the instruction set that inline assembly or built-ins may
+// use.
+#if defined(__CUDA_ARCH__)
+#define GPU_PTX 1
+#elif defined(__HIP_DEVICE_COMPILE__)
+#define GPU_GCN 1
+#endif
+
+#define GPU_KERNEL __global__
+#define GPU_BOUNDS(threads) __launch_bounds__(threads)
+#define GPU_DEVICE __device__ __forceinline__
+#define GPU_BOTH __host__ __device__ __forceinline__
+
+namespace gpu {
+
+using Stream = ASHLAR_VENDOR(Stream_t);
+using Graph = ASHLAR_VENDOR(GraphExec_t);
+using Error = ASHLAR_VENDOR(Error_t);
+
+constexpr Error kSuccess = ASHLAR_VENDOR(Success);
+constexpr Error kNoDevice = ASHLAR_VENDOR(ErrorNoDevice);
+constexpr Error kOldDriver = ASHLAR_VENDOR(ErrorInsufficientDriver);
+
+inline const char* Text(Error error) { return ASHLAR_VENDOR(GetErrorString)(error); }
+// The error of the launch just made, which is then forgotten.
+inline Error LaunchError() { return ASHLAR_VENDOR(GetLastError)(); }
+
+struct Facts {
+  int multiprocessors = 0, wave = 0;
+  int shared_bytes = 0;  // that a block may ask for
+  int architecture = 0;  // 90 for compute capability 9.0; 0 where the vendor counts otherwise
+  char name[256] = {};
+};
+
+inline Error CountDevices(int* count) { return ASHLAR_VENDOR(GetDeviceCount)(count); }
+inline Error UseDevice(int index) { return ASHLAR_VENDOR(SetDevice)(index); }
+inline Error ReadFacts(int index, Facts* facts) {
+  DeviceProperties properties;
+  const Error error = ASHLAR_VENDOR(GetDeviceProperties)(&properties, index);
+  if (error != kSuccess) return error;
+  facts->multiprocessors = properties.multiProcessorCount;
+  facts->wave = properties.warpSize;
+#if defined(ASHLAR_GPU_HIP)
+  facts->shared_bytes = static_cast<int>(properties.sharedMemPerBlock);
+#else
+  facts->shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
+  facts->architecture = properties.major * 10 + properties.minor;
+#endif
+  for (size_t i = 0; i + 1 < sizeof facts->name && properties.name[i] != 0; ++i) {
+    facts->name[i] = properties.name[i];
+  }
+  return kSuccess;
+}
+
+inline Error Alloc(void** out, size_t bytes) { return ASHLAR_VENDOR(Malloc)(out, bytes); }
+inline Error Free(void* memory) { return ASHLAR_VENDOR(Free)(memory); }
+inline Error Zero(void* memory, size_t bytes, Stream stream) {
+  return ASHLAR_VENDOR(MemsetAsync)(memory, 0, bytes, stream);
+}
+inline Error CopyIn(void* to, const void* from, size_t bytes, Stream stream) {
+  return ASHLAR_VENDOR(MemcpyAsync)(to, from, bytes, ASHLAR_VENDOR(MemcpyHostToDevice), stream);
+}
+inline Error CopyOut(void* to, const void* from, size_t bytes, Stream stream) {
+  return ASHLAR_VENDOR(MemcpyAsync)(to, from, bytes, ASHLAR_VENDOR(MemcpyDeviceToHost), stream);
+}
+inline Error CreateStream(Stream* out) {
+  return ASHLAR_VENDOR(StreamCreateWithFlags)(out, ASHLAR_VENDOR(StreamNonBlocking));
+}
+inline Error DestroyStream(Stream stream) { return ASHLAR_VENDOR(StreamDestroy)(stream); }
+inline Error Sync(Stream stream) { return ASHLAR_VENDOR(StreamSynchronize)(stream); }
+inline Error BeginCapture(Stream stream) {
+  return ASHLAR_VENDOR(StreamBeginCapture)(stream, ASHLAR_VENDOR(StreamCaptureModeThreadLocal));
+}
+inline Error EndCapture(Stream stream, Graph* out) {
+  ASHLAR_VENDOR(Graph_t) graph = nullptr;
+  Error error = ASHLAR_VENDOR(StreamEndCapture)(stream, &graph);
+  if (error != kSuccess) return error;
+#if defined(ASHLAR_GPU_HIP)
+  error = hipGraphInstantiate(out, graph, nullptr, nullptr, 0);
+#else
+  error = cudaGraphInstantiate(out, graph, 0);
+#endif
+  (void)ASHLAR_VENDOR(GraphDestroy)(graph);
+  return error;
+}
+inline Error LaunchGraph(Graph graph, Stream stream) {
+  return ASHLAR_VENDOR(GraphLaunch)(graph, stream);
+}
+inline Error DestroyGraph(Graph graph) { return ASHLAR_VENDOR(GraphExecDestroy)(graph); }
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// Blocks of `threads` with `shared_bytes` of dynamic shared memory.
+template <class... Params, class... Args>
+Error Launch(Stream stream, Grid grid, unsigned threads, size_t shared_bytes,
+             void (*kernel)(Params...), Args... args) {
+  constexpr size_t kWithoutAsking = 48 << 10;
+  if (shared_bytes > kWithoutAsking) {
+    const Error error = ASHLAR_VENDOR(FuncSetAttribute)(
+        reinterpret_cast<const void*>(kernel),
+        ASHLAR_VENDOR(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
+    if (error != kSuccess) return error;
+  }
+  kernel<<<dim3(grid.x, grid.y, grid.z), threads, shared_bytes, stream>>>(
+      static_cast<Params>(args)...);
+  return LaunchError();
+}
+
+// ---------------------------------------------------------------- inside a kernel
+
+GPU_DEVICE int ThreadX() { return static_cast<int>(threadIdx.x); }
+GPU_DEVICE int ThreadsX() { return static_cast<int>(blockDim.x); }
+GPU_DEVICE int BlockX() { return static_cast<int>(blockIdx.x); }
+GPU_DEVICE int BlockY() { return static_cast<int>(blockIdx.y); }
+GPU_DEVICE int BlockZ() { return static_cast<int>(blockIdx.z); }
+GPU_DEVICE int GridX() { return static_cast<int>(gridDim.x); }
+GPU_DEVICE void SyncBlock() { __syncthreads(); }
+
+// The block's dynamic shared memory, 16-byte aligned.
+GPU_DEVICE char* SharedMemory() {
+  extern __shared__ uint4 ashlar_shared[];
+  return reinterpret_cast<char*>(ashlar_shared);
+}
+
+#if defined(GPU_PTX)
+GPU_DEVICE uint32_t SharedAddress(const void* shared) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+}
+#endif
+
+// The value of the lane whose number differs in the bits of `mask`.
+template <int kWave, class T>
+GPU_DEVICE T ShuffleXor(T value, int mask) {
+#if defined(ASHLAR_GPU_HIP)
+  return __shfl_xor(value, mask, kWave);
+#else
+  static_assert(kWave == 32);
+  return __shfl_xor_sync(0xffffffffu, value, mask, kWave);
+#endif
+}
+template <int kWave, class T>
+GPU_DEVICE T Shuffle(T value, int lane) {
+#if defined(ASHLAR_GPU_HIP)
+  return __shfl(value, lane, kWave);
+#else
+  static_assert(kWave == 32);
+  return __shfl_sync(0xffffffffu, value, lane, kWave);
+#endif
+}
+
+// Whether code for waves of this width can run on the target that is compiled for.
+template <int kWave>
+GPU_DEVICE constexpr bool RunsWave() {
+#if defined(__AMDGCN_WAVEFRONT_SIZE)
+  return kWave == __AMDGCN_WAVEFRONT_SIZE;
+#else
+  return kWave == 32;
+#endif
+}
+
+}  // namespace gpu
+
+#endif  // !ASHLAR_GPU_HOST
+
+namespace gpu {
+
+template <int kValue>
+struct Constant {
+  constexpr operator int() const { return kValue; }
+};
+
+// Calls body(Constant<width>) for a width that this back end has kernels for.
+template <class Body>
+auto WithWave([[maybe_unused]] int wave, Body body) {
+#if defined(ASHLAR_GPU_HIP) || defined(ASHLAR_GPU_HOST)
+  if (wave == 64) return body(Constant<64>{});
+#endif
+  return body(Constant<32>{});
+}
+
+// 16 bytes, the widest single access.
+struct alignas(16) Vector {
+  uint32_t word[4];
+};
+
+// Copies of 16 bytes into shared memory that may run on while the thread does; 16 zeros when not
+// `valid`, and then `from` is not read. WaitCopies<n> returns when all but the last n groups of the
+// calling thread are done; a SyncBlock then shows them to the others.
+GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
+#if defined(GPU_PTX)
+  const uint32_t shared = SharedAddress(to);
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(from),
+               "r"(bytes));
+#else
+  *static_cast<Vector*>(to) = valid ? *static_cast<const Vector*>(from) : Vector{};
+#endif
+}
+GPU_DEVICE void CommitCopies() {
+#if defined(GPU_PTX)
+  asm volatile("cp.async.commit_group;\n" ::);
+#endif
+}
+template <int kLeft>
+GPU_DEVICE void WaitCopies() {
+#if defined(GPU_PTX)
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft));
+#endif
+}
+
+}  // namespace gpu

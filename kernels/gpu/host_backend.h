@@ -1,0 +1,119 @@
+// The host executor: kernels of kernels/gpu on the CPU, for tests. Each thread of a block is a
+// fiber; blocks run one after another on the calling thread, at the launch. A block whose threads
+// cannot all reach a barrier aborts the program with a message. Shared memory holds NaNs before a
+// block starts, and waves take turns in an order that changes from launch to launch, so that a
+// missing barrier shows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#define GPU_KERNEL
+#define GPU_BOUNDS(threads)
+#define GPU_DEVICE inline
+#define GPU_BOTH inline
+
+namespace gpu {
+
+using Stream = void*;
+using Error = int;
+constexpr Error kSuccess = 0;
+constexpr Error kNoDevice = 100;
+constexpr Error kOldDriver = 35;
+
+inline const char* Text(Error error) {
+  return error == kSuccess ? "no error" : error == kNoDevice ? "no device" : "out of memory";
+}
+
+struct Facts {
+  int multiprocessors = 0, wave = 0;
+  int shared_bytes = 0;
+  int architecture = 0;
+  char name[256] = {};
+};
+
+inline Error CountDevices(int* count) { return *count = 1, kSuccess; }
+inline Error UseDevice(int) { return kSuccess; }
+// The width that kernels of this build are run at.
+Error ReadFacts(int index, Facts* facts);
+
+inline Error Alloc(void** out, size_t bytes) {
+  *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *out == nullptr ? 2 : kSuccess;
+}
+inline Error Free(void* memory) { return std::free(memory), kSuccess; }
+inline Error Zero(void* memory, size_t bytes, Stream) {
+  if (bytes > 0) std::memset(memory, 0, bytes);
+  return kSuccess;
+}
+inline Error CopyIn(void* to, const void* from, size_t bytes, Stream) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return kSuccess;
+}
+inline Error CopyOut(void* to, const void* from, size_t bytes, Stream stream) {
+  return CopyIn(to, from, bytes, stream);
+}
+inline Error CreateStream(Stream* out) { return *out = std::malloc(1), kSuccess; }
+inline Error DestroyStream(Stream stream) { return std::free(stream), kSuccess; }
+inline Error Sync(Stream) { return kSuccess; }
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// Runs body once a thread of every block. 0 < threads <= 1024.
+void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body);
+
+template <class... Params, class... Args>
+Error Launch(Stream, Grid grid, unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
+             Args... args) {
+  RunGrid(grid, threads, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
+  return kSuccess;
+}
+
+// ---------------------------------------------------------------- inside a kernel
+
+struct ThreadState {
+  int thread = 0, threads = 0;
+  int block_x = 0, block_y = 0, block_z = 0, grid_x = 0;
+  int exchanges = 0;  // of this thread so far: which half of its wave's slots comes next
+  char* shared = nullptr;
+};
+ThreadState& CurrentThread();
+
+inline int ThreadX() { return CurrentThread().thread; }
+inline int ThreadsX() { return CurrentThread().threads; }
+inline int BlockX() { return CurrentThread().block_x; }
+inline int BlockY() { return CurrentThread().block_y; }
+inline int BlockZ() { return CurrentThread().block_z; }
+inline int GridX() { return CurrentThread().grid_x; }
+inline char* SharedMemory() { return CurrentThread().shared; }
+void SyncBlock();
+
+// Hands `size` (at most 16) bytes to the wave and returns where those of `lane` lie, until this
+// thread's next exchange but one. Every lane of the wave takes part.
+const void* Exchange(int wave, const void* value, size_t size, int lane);
+
+template <int kWave, class T>
+T Shuffle(T value, int lane) {
+  T got;
+  std::memcpy(&got, Exchange(kWave, &value, sizeof value, lane), sizeof got);
+  return got;
+}
+template <int kWave, class T>
+T ShuffleXor(T value, int mask) {
+  return Shuffle<kWave>(value, ThreadX() % kWave ^ mask);
+}
+
+// All lanes hand in `given`; the last to arrive calls work(all of them, in lane order).
+void Together(int wave, void* given, void (*work)(void* const* all));
+
+template <int kWave>
+constexpr bool RunsWave() {
+  return true;
+}
+
+}  // namespace gpu

@@ -1,0 +1,253 @@
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "host_backend.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace gpu {
+namespace {
+
+constexpr size_t kStackBytes = 256 << 10;
+constexpr int kMaxWave = 64;
+constexpr unsigned kMaxThreads = 1024;
+
+[[noreturn]] void Abort(const char* what) {
+  std::fprintf(stderr, "host executor: %s\n", what);
+  std::abort();
+}
+
+// Where some threads wait until all have come.
+struct Barrier {
+  int members = 0, arrived = 0;
+  uint64_t rounds = 0;
+};
+
+struct Wave {
+  Barrier barrier;
+  alignas(16) char slots[2][kMaxWave][16];
+  void* given[kMaxWave];
+};
+
+struct Fiber {
+  ThreadState state;
+  ucontext_t entry;
+  void* point[5];  // where it stopped, as __builtin_setjmp keeps it
+  bool started = false, done = true;
+  Barrier* waits = nullptr;
+  uint64_t waits_for = 0;  // rounds of that barrier
+  void* stack = nullptr;
+  void* fake_stack = nullptr;
+
+  bool Runnable() const { return !done && (waits == nullptr || waits->rounds >= waits_for); }
+};
+
+// The executor of one calling thread.
+struct Executor {
+  std::vector<std::unique_ptr<Fiber>> fibers;  // kept from launch to launch
+  Barrier block;
+  std::vector<std::unique_ptr<Wave>> waves;
+  std::vector<char> shared;
+  const std::function<void()>* body = nullptr;
+  int threads = 0, left = 0, direction = 1;
+  Fiber* current = nullptr;
+  void* home[5];
+  ucontext_t home_context;
+  void* home_fake_stack = nullptr;
+  const void* home_stack = nullptr;
+  size_t home_stack_bytes = 0;
+};
+thread_local Executor executor;
+
+#if defined(__SANITIZE_ADDRESS__)
+void Leave(void** fake_stack, const void* bottom, size_t bytes) {
+  __sanitizer_start_switch_fiber(fake_stack, bottom, bytes);
+}
+void Arrive(void* fake_stack, const void** bottom, size_t* bytes) {
+  __sanitizer_finish_switch_fiber(fake_stack, bottom, bytes);
+}
+#else
+void Leave(void**, const void*, size_t) {}
+void Arrive(void*, const void**, size_t*) {}
+#endif
+
+[[gnu::noinline, noreturn]] void Jump(void** to) { __builtin_longjmp(to, 1); }
+
+void FiberMain();
+
+// Stops at `from` and goes on in `to`.
+[[gnu::noinline]] void Switch(void** from, Fiber* to) {
+  if (__builtin_setjmp(from) != 0) return;
+  executor.current = to;
+  if (to->started) Jump(to->point);
+  to->started = true;
+  setcontext(&to->entry);
+}
+
+[[gnu::noinline]] void SwitchHome(void** from) {
+  if (__builtin_setjmp(from) != 0) return;
+  executor.current = nullptr;
+  Jump(executor.home);
+}
+
+Fiber* NextRunnable(int from) {
+  for (int step = 1; step <= executor.threads; ++step) {
+    int at = (from + executor.direction * step) % executor.threads;
+    if (at < 0) at += executor.threads;
+    Fiber* fiber = executor.fibers[static_cast<size_t>(at)].get();
+    if (fiber->Runnable()) return fiber;
+  }
+  return nullptr;
+}
+
+// Lets others run; returns when this fiber may go on.
+void Yield(Fiber* self) {
+  Fiber* next = NextRunnable(self->state.thread);
+  if (next == self) return;
+  if (next == nullptr && executor.left > 0) {
+    Abort("some threads of a block wait at a barrier that the others do not reach");
+  }
+  if (next == nullptr) {
+    Leave(&self->fake_stack, executor.home_stack, executor.home_stack_bytes);
+    SwitchHome(self->point);
+  } else {
+    Leave(&self->fake_stack, next->stack, kStackBytes);
+    Switch(self->point, next);
+  }
+  Arrive(self->fake_stack, nullptr, nullptr);
+}
+
+// True for the last to arrive, which does not wait.
+bool ArriveAt(Barrier& barrier, Fiber* self) {
+  if (++barrier.arrived == barrier.members) {
+    barrier.arrived = 0;
+    ++barrier.rounds;
+    return true;
+  }
+  self->waits = &barrier;
+  self->waits_for = barrier.rounds + 1;
+  Yield(self);
+  self->waits = nullptr;
+  return false;
+}
+
+void FiberMain() {
+  Fiber* self = executor.current;
+  Arrive(nullptr, nullptr, nullptr);
+  for (;;) {
+    (*executor.body)();
+    self->done = true;
+    --executor.left;
+    Yield(self);  // until the next block
+  }
+}
+
+Fiber* NewFiber() {
+  auto fiber = std::make_unique<Fiber>();
+  fiber->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (fiber->stack == MAP_FAILED) Abort("no memory for a stack");
+  getcontext(&fiber->entry);
+  fiber->entry.uc_stack.ss_sp = fiber->stack;
+  fiber->entry.uc_stack.ss_size = kStackBytes;
+  fiber->entry.uc_link = nullptr;
+  makecontext(&fiber->entry, FiberMain, 0);
+  executor.fibers.push_back(std::move(fiber));
+  return executor.fibers.back().get();
+}
+
+Wave& WaveOf(int wave, const ThreadState& state) {
+  const auto index = static_cast<size_t>(state.thread / wave);
+  while (executor.waves.size() <= index) executor.waves.push_back(std::make_unique<Wave>());
+  Wave& found = *executor.waves[index];
+  const int first = state.thread / wave * wave;
+  found.barrier.members = std::min(wave, state.threads - first);
+  return found;
+}
+
+void RunBlock() {
+  std::memset(executor.shared.data(), 0xff, executor.shared.size());
+  executor.left = executor.threads;
+  Fiber* first = NextRunnable(0);
+  Leave(&executor.home_fake_stack, first->stack, kStackBytes);
+  Switch(executor.home, first);
+  Arrive(executor.home_fake_stack, nullptr, nullptr);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+void LearnHomeStack() {
+  pthread_attr_t attributes;
+  void* stack = nullptr;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &stack, &executor.home_stack_bytes);
+  executor.home_stack = stack;
+  pthread_attr_destroy(&attributes);
+}
+#else
+void LearnHomeStack() {}
+#endif
+
+}  // namespace
+
+ThreadState& CurrentThread() { return executor.current->state; }
+
+void SyncBlock() { ArriveAt(executor.block, executor.current); }
+
+const void* Exchange(int wave, const void* value, size_t size, int lane) {
+  Fiber* self = executor.current;
+  Wave& shared = WaveOf(wave, self->state);
+  auto& slots = shared.slots[self->state.exchanges++ % 2];
+  std::memcpy(slots[self->state.thread % wave], value, size);
+  ArriveAt(shared.barrier, self);
+  return slots[lane];
+}
+
+void Together(int wave, void* given, void (*work)(void* const* all)) {
+  Fiber* self = executor.current;
+  Wave& shared = WaveOf(wave, self->state);
+  shared.given[self->state.thread % wave] = given;
+  if (shared.barrier.arrived + 1 == shared.barrier.members) work(shared.given);
+  ArriveAt(shared.barrier, self);
+}
+
+void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body) {
+  if (threads == 0 || threads > kMaxThreads) Abort("a block has 1 to 1024 threads");
+  if (executor.home_stack == nullptr) LearnHomeStack();
+  while (executor.fibers.size() < threads) NewFiber();
+  executor.body = &body;
+  executor.threads = static_cast<int>(threads);
+  executor.direction = -executor.direction;
+  executor.shared.resize(shared_bytes + 16);
+  executor.block = {executor.threads, 0, 0};
+  executor.waves.clear();
+  auto* shared =
+      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(executor.shared.data()) + 15) / 16 * 16);
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        for (int i = 0; i < executor.threads; ++i) {
+          Fiber& fiber = *executor.fibers[static_cast<size_t>(i)];
+          fiber.state = {i,
+                         executor.threads,
+                         static_cast<int>(x),
+                         static_cast<int>(y),
+                         static_cast<int>(z),
+                         static_cast<int>(grid.x),
+                         0,
+                         shared};
+          fiber.done = false;
+          fiber.waits = nullptr;
+        }
+        RunBlock();
+      }
+    }
+  }
+}
+
+}  // namespace gpu

@@ -1,0 +1,11 @@
+#include "host_backend.h"
+
+namespace gpu {
+
+Error ReadFacts(int, Facts* facts) {
+  *facts = {.multiprocessors = 4, .wave = ASHLAR_GPU_HOST_WAVE, .shared_bytes = 64 << 10};
+  std::strcpy(facts->name, "host executor");
+  return kSuccess;
+}
+
+}  // namespace gpu

@@ -1,0 +1,155 @@
+// The storage types of kernels/gpu: 16-bit floats as bit patterns, and elements whose type is known
+// at run time. Rounding is to nearest even everywhere.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "ashlar_plugin.h"
+#include "gpu.h"
+
+namespace ashlar::gpu_kernels {
+
+struct BF16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+GPU_BOTH float FromBits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+GPU_BOTH uint32_t ToBits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+GPU_BOTH float Load(float value) { return value; }
+GPU_BOTH float Load(BF16 value) { return FromBits(static_cast<uint32_t>(value.bits) << 16); }
+GPU_BOTH float Load(F16 value) {
+#if defined(GPU_PTX)
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+  return wide;
+#elif defined(GPU_GCN)
+  _Float16 half;
+  memcpy(&half, &value, sizeof half);
+  return static_cast<float>(half);
+#else
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fffu) << 13;
+  // Infinities and NaNs keep an exponent of all ones; the rest is rebased by an exact product.
+  if (magnitude >= 0x0f800000u) return FromBits(sign | 0x7f800000u | (magnitude & 0x7fffffu));
+  return FromBits(sign | ToBits(FromBits(magnitude) * 0x1p112f));
+#endif
+}
+
+template <class T>
+GPU_BOTH T Store(float value);
+template <>
+GPU_BOTH float Store<float>(float value) {
+  return value;
+}
+template <>
+GPU_BOTH BF16 Store<BF16>(float value) {
+  const uint32_t bits = ToBits(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // a NaN stays one
+    return {static_cast<uint16_t>(bits >> 16 | 0x40u)};
+  }
+  return {static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+template <>
+GPU_BOTH F16 Store<F16>(float value) {
+#if defined(GPU_PTX)
+  F16 half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+  return half;
+#elif defined(GPU_GCN)
+  const _Float16 half = static_cast<_Float16>(value);
+  F16 stored;
+  memcpy(&stored, &half, sizeof half);
+  return stored;
+#else
+  const uint32_t bits = ToBits(value);
+  const uint32_t sign = bits >> 16 & 0x8000u;
+  uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
+  if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};
+  if (magnitude < 0x38800000u) {  // a subnormal: the adder rounds it into the low bits
+    const uint32_t sum = ToBits(FromBits(magnitude) + 0.5f);
+    return {static_cast<uint16_t>(sign | (sum - 0x3f000000u))};
+  }
+  magnitude += 0xfffu + (magnitude >> 13 & 1u);
+  return {static_cast<uint16_t>(sign | ((magnitude - 0x38000000u) >> 13))};
+#endif
+}
+
+// Two values as one word, the first in the low half.
+template <class T>
+GPU_BOTH uint32_t Pack(float low, float high) {
+#if defined(GPU_PTX)
+  uint32_t word;
+  if constexpr (std::is_same_v<T, BF16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  }
+  return word;
+#else
+  return static_cast<uint32_t>(Store<T>(low).bits) | static_cast<uint32_t>(Store<T>(high).bits)
+                                                         << 16;
+#endif
+}
+
+// ---------------------------------------------------------------- types known at run time
+
+GPU_BOTH int ElementBytes(ashlar_dtype dtype) { return dtype == ASHLAR_F32 ? 4 : 2; }
+
+GPU_DEVICE float LoadAs(ashlar_dtype dtype, const void* data, int64_t index) {
+  if (dtype == ASHLAR_F32) return static_cast<const float*>(data)[index];
+  if (dtype == ASHLAR_BF16) return Load(static_cast<const BF16*>(data)[index]);
+  return Load(static_cast<const F16*>(data)[index]);
+}
+GPU_DEVICE void StoreAs(ashlar_dtype dtype, void* data, int64_t index, float value) {
+  if (dtype == ASHLAR_F32) {
+    static_cast<float*>(data)[index] = value;
+  } else if (dtype == ASHLAR_BF16) {
+    static_cast<BF16*>(data)[index] = Store<BF16>(value);
+  } else {
+    static_cast<F16*>(data)[index] = Store<F16>(value);
+  }
+}
+
+// Eight values from a 16-byte aligned place (f32: two accesses), as T.
+template <class T>
+GPU_DEVICE gpu::Vector LoadEight(ashlar_dtype dtype, const void* data, int64_t index) {
+  constexpr ashlar_dtype kSame = std::is_same_v<T, BF16> ? ASHLAR_BF16 : ASHLAR_F16;
+  if (dtype == kSame) {
+    return *reinterpret_cast<const gpu::Vector*>(static_cast<const T*>(data) + index);
+  }
+  gpu::Vector packed;
+  if (dtype == ASHLAR_F32) {
+    struct alignas(16) Four {
+      float value[4];
+    };
+    const auto* from = reinterpret_cast<const Four*>(static_cast<const float*>(data) + index);
+    const Four low = from[0], high = from[1];
+    for (int i = 0; i < 2; ++i) {
+      packed.word[i] = Pack<T>(low.value[2 * i], low.value[2 * i + 1]);
+      packed.word[i + 2] = Pack<T>(high.value[2 * i], high.value[2 * i + 1]);
+    }
+    return packed;
+  }
+  for (int i = 0; i < 4; ++i) {
+    packed.word[i] =
+        Pack<T>(LoadAs(dtype, data, index + 2 * i), LoadAs(dtype, data, index + 2 * i + 1));
+  }
+  return packed;
+}
+
+}  // namespace ashlar::gpu_kernels

@@ -1,0 +1,42 @@
+// What differs between the platforms that kernels/gpu is built for; one source file each in
+// kernels/cuda and kernels/hip.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ashlar_plugin.h"
+#include "gpu.h"
+
+namespace ashlar::gpu_kernels {
+
+struct Platform {
+  const char* name;   // whose rows these are; also the word for its memory
+  const char* paged;  // the row that AttentionKernel carries out
+  const ashlar_row* rows;
+  int32_t row_count;
+  const char* driver_file;  // is there when the kernel has the driver
+  const char* device_file;  // is there when this process may use it
+};
+const Platform& ThisPlatform();
+
+struct BlasMatmul {
+  ashlar_dtype type;  // of x and weight: 16 bits
+  ashlar_dtype out_type;
+  const void *x, *weight;
+  void* out;
+  int64_t m, n, k;                           // x [m, k], weight [n, k], out [m, n]
+  int64_t x_pitch, weight_pitch, out_pitch;  // elements
+};
+// The vendor's matrix library, found at run time.
+class Blas {
+ public:
+  virtual ~Blas() = default;
+  // "" when done; otherwise why not, and nothing was launched.
+  virtual std::string Matmul(gpu::Stream stream, const BlasMatmul& matmul) = 0;
+};
+// Empty when there is no such library here.
+std::unique_ptr<Blas> OpenBlas();
+
+}  // namespace ashlar::gpu_kernels

@@ -1,0 +1,270 @@
+// qkv_prepare and attention over a paged cache whose unseen entries are NaNs.
+#include <algorithm>
+#include <numeric>
+
+#include "gpu/cases.h"
+#include "gpu/number.h"
+
+namespace ashlar::gpu_test {
+namespace {
+
+using gpu_kernels::BF16;
+using gpu_kernels::F16;
+
+// An arena of three layers; layer 1 is the one in use.
+struct Cache {
+  ashlar_kv_view view{};
+  int64_t bytes = 0, layer_offset = 0;
+};
+
+Cache MakeCache(Random& random, ashlar_dtype dtype, int blocks, int block_tokens, int kv_heads,
+                int head_dim) {
+  constexpr int kLayers = 3;
+  const int64_t entry = 2 * head_dim * 2;
+  // Extents from the innermost outwards in one of four orders.
+  const int order = static_cast<int>(random.Int(0, 3));
+  int64_t layer = 0;
+  Cache cache;
+  ashlar_kv_view& kv = cache.view;
+  if (order == 0) {  // L B H N
+    kv.token_stride = entry, kv.head_stride = entry * block_tokens;
+    kv.block_stride = kv.head_stride * kv_heads, layer = kv.block_stride * blocks;
+  } else if (order == 1) {  // L B N H
+    kv.head_stride = entry, kv.token_stride = entry * kv_heads;
+    kv.block_stride = kv.token_stride * block_tokens, layer = kv.block_stride * blocks;
+  } else if (order == 2) {  // B L N H
+    kv.head_stride = entry, kv.token_stride = entry * kv_heads;
+    layer = kv.token_stride * block_tokens, kv.block_stride = layer * kLayers;
+  } else {  // B H L N
+    kv.token_stride = entry, layer = entry * block_tokens;
+    kv.head_stride = layer * kLayers, kv.block_stride = kv.head_stride * kv_heads;
+  }
+  kv.blocks = blocks;
+  kv.dtype = dtype;
+  kv.block_tokens = block_tokens;
+  kv.kv_heads = kv_heads;
+  kv.head_dim = kv.head_dim_v = head_dim;
+  cache.layer_offset = layer;
+  cache.bytes = entry * blocks * block_tokens * kv_heads * kLayers;
+  return cache;
+}
+
+int64_t EntryAt(const Cache& cache, int64_t block, int64_t head, int64_t token) {
+  return cache.layer_offset + block * cache.view.block_stride + head * cache.view.head_stride +
+         token * cache.view.token_stride;
+}
+
+void StoreValue(ashlar_dtype dtype, float value, uint8_t* to) {
+  if (dtype == ASHLAR_BF16) {
+    const BF16 stored = gpu_kernels::Store<BF16>(value);
+    std::memcpy(to, &stored, sizeof stored);
+  } else {
+    const F16 stored = gpu_kernels::Store<F16>(value);
+    std::memcpy(to, &stored, sizeof stored);
+  }
+}
+
+struct AttentionProblem {
+  Cache cache;
+  std::vector<uint8_t> arena;
+  std::vector<int32_t> query_start{0}, context, table;
+  int64_t table_stride = 0;
+  int q_heads = 0, window = 0;
+  std::vector<float> q;
+  std::string text;
+};
+
+AttentionProblem MakeAttention(Random& random) {
+  AttentionProblem p;
+  const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
+  const int head_dim = random.Pick({64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
+  const int group = static_cast<int>(random.Int(1, 16));
+  const int block_tokens = random.Pick({16, 32, 48, 64});
+  p.q_heads = kv_heads * group;
+  if (random.Chance(0.5))
+    p.window = static_cast<int>(random.Pick<int64_t>({1, 16, random.Int(2, 200)}));
+  const int sequences = static_cast<int>(random.Int(1, 4));
+  std::vector<int> first_entries;
+  int blocks = 1;
+  for (int s = 0; s < sequences; ++s) {
+    const int context = static_cast<int>(random.Int(1, random.Chance(0.3) ? 700 : 90));
+    int queries = 1;
+    if (random.Chance(0.5)) queries = static_cast<int>(random.Int(1, std::min(context, 40)));
+    p.query_start.push_back(p.query_start.back() + queries);
+    p.context.push_back(context);
+    const int oldest = p.window > 0 ? std::max(0, context - queries - p.window + 1) : 0;
+    first_entries.push_back(oldest / block_tokens);
+    const int entries = (context + block_tokens - 1) / block_tokens;
+    p.table_stride = std::max<int64_t>(p.table_stride, entries + 1);
+    blocks += entries - first_entries.back();
+    p.text += " " + std::to_string(queries) + "/" + std::to_string(context);
+  }
+  p.text = "head " + std::to_string(head_dim) + " kv_heads " + std::to_string(kv_heads) +
+           " group " + std::to_string(group) + " block " + std::to_string(block_tokens) +
+           " window " + std::to_string(p.window) + (dtype == ASHLAR_BF16 ? " bf16" : " f16") +
+           p.text;
+  p.cache = MakeCache(random, dtype, blocks, block_tokens, kv_heads, head_dim);
+  p.arena.assign(static_cast<size_t>(p.cache.bytes), 0xff);
+  std::vector<int32_t> free(static_cast<size_t>(blocks - 1));
+  std::iota(free.begin(), free.end(), 1);
+  std::shuffle(free.begin(), free.end(), random.engine());
+  p.table.assign(static_cast<size_t>(sequences * p.table_stride), -12345);
+  for (int s = 0; s < sequences; ++s) {
+    const int oldest_entry = first_entries[static_cast<size_t>(s)];
+    const int context = p.context[static_cast<size_t>(s)];
+    const int queries =
+        p.query_start[static_cast<size_t>(s) + 1] - p.query_start[static_cast<size_t>(s)];
+    const int oldest = p.window > 0 ? std::max(0, context - queries - p.window + 1) : 0;
+    for (int position = oldest_entry * block_tokens; position < context; ++position) {
+      int32_t& block = p.table[static_cast<size_t>(s * p.table_stride + position / block_tokens)];
+      if (block < 0) block = free.back(), free.pop_back();
+      if (position < oldest) continue;
+      for (int head = 0; head < kv_heads; ++head) {
+        const std::vector<float> values = random.Normals(2 * head_dim);
+        uint8_t* entry = p.arena.data() + EntryAt(p.cache, block, head, position % block_tokens);
+        for (int i = 0; i < 2 * head_dim; ++i)
+          StoreValue(dtype, values[static_cast<size_t>(i)], entry + 2 * i);
+      }
+    }
+  }
+  p.q = random.Normals(int64_t{p.query_start.back()} * p.q_heads * head_dim, 2);
+  return p;
+}
+
+int RowNamed(const Side& side, const char* suffix) {
+  for (int row = 0; row < side.table().row_count; ++row) {
+    const std::string name = side.table().rows[row].name;
+    if (name == "REFERENCE" || name.ends_with(suffix)) return row;
+  }
+  std::fprintf(stderr, "conformance: %s has no row %s\n", side.table().name, suffix);
+  std::exit(1);
+}
+
+std::vector<float> Run(const Side& side, const AttentionProblem& p, const std::vector<float>& q,
+                       const std::vector<int32_t>& starts, const std::vector<int32_t>& contexts,
+                       const std::vector<int32_t>& table) {
+  const Array<uint8_t> arena(side, p.arena);
+  const Array<float> query(side, q, false), out(side, std::vector<float>(q.size(), NAN));
+  const Array<int32_t> start(side, starts), context(side, contexts), blocks(side, table);
+  ashlar_attention a{};
+  const std::vector<int64_t> shape = {starts.back(), p.q_heads, p.cache.view.head_dim};
+  a.q = Dense(query.data(), ASHLAR_F32, shape);
+  a.out = Dense(out.data(), ASHLAR_F32, shape);
+  a.kv = p.cache.view;
+  a.kv.base = arena.data() + p.cache.layer_offset;
+  a.block_table = blocks.data();
+  a.table_stride = p.table_stride;
+  a.query_start = start.data();
+  a.context = context.data();
+  a.sequences = static_cast<int32_t>(contexts.size());
+  for (size_t s = 0; s < contexts.size(); ++s) {
+    a.max_query = std::max(a.max_query, starts[s + 1] - starts[s]);
+    a.max_context = std::max(a.max_context, contexts[s]);
+  }
+  a.scale = 1 / std::sqrt(static_cast<float>(p.cache.view.head_dim));
+  a.window = p.window;
+  side.Must(side.table().attention(side.device(), side.stream(), RowNamed(side, "_PAGED"), &a));
+  return out.Read();
+}
+
+}  // namespace
+
+// Scores have a deviation of 2: queries and weights may be brought to the cache's type, 2^-9 or
+// 2^-12 of each, which moves a result by a few such steps.
+void AttentionCase(const Context& c) {
+  const AttentionProblem p = MakeAttention(c.random);
+  const std::vector<float> want = Run(c.reference, p, p.q, p.query_start, p.context, p.table);
+  double largest = 1;
+  for (float value : want) largest = std::max(largest, std::fabs(double{value}));
+  const double step = p.cache.view.dtype == ASHLAR_F16 ? 0x1p-9 : 0x1p-6;
+  const std::vector<double> tolerance(want.size(), largest * step);
+  c.report.Compare(c.op, p.text, Run(c.plugin, p, p.q, p.query_start, p.context, p.table), want,
+                   tolerance);
+  const std::vector<float> together = Run(c.invariant, p, p.q, p.query_start, p.context, p.table);
+  c.report.Compare("attention invariant", p.text, together, want, tolerance);
+  // The first sequence's last token alone, bit for bit.
+  const int64_t row = int64_t{p.q_heads} * p.cache.view.head_dim;
+  const int64_t token = p.query_start[1] - 1;
+  const std::vector<float> alone =
+      Run(c.invariant, p, {p.q.begin() + token * row, p.q.begin() + (token + 1) * row}, {0, 1},
+          {p.context[0]}, {p.table.begin(), p.table.begin() + p.table_stride});
+  c.report.Expect(
+      std::memcmp(alone.data(), together.data() + token * row, alone.size() * sizeof(float)) == 0,
+      "attention alone", p.text);
+}
+
+// q in float32; k as the cache's type, one step of it where a value lies near a rounding boundary;
+// all else in the cache bit for bit.
+void QkvCase(const Context& c) {
+  const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
+  const int head_dim = c.random.Pick({64, 80, 96, 128, 256}), kv_heads = c.random.Pick({1, 2, 4});
+  const int q_heads = kv_heads * static_cast<int>(c.random.Int(1, 5)), blocks = 6;
+  const int block_tokens = 16, tokens = static_cast<int>(c.random.Int(1, 30));
+  const Cache cache = MakeCache(c.random, dtype, blocks, block_tokens, kv_heads, head_dim);
+  std::vector<uint8_t> arena(static_cast<size_t>(cache.bytes), 0x3c);
+  std::vector<int64_t> slots(blocks * block_tokens);
+  std::iota(slots.begin(), slots.end(), 0);
+  std::shuffle(slots.begin(), slots.end(), c.random.engine());
+  slots.resize(static_cast<size_t>(tokens));
+  slots[0] = -1;
+  std::vector<int32_t> positions;
+  for (int t = 0; t < tokens; ++t) positions.push_back(static_cast<int32_t>(c.random.Int(0, 5000)));
+  const int64_t row = int64_t{q_heads + 2 * kv_heads} * head_dim;
+  const std::vector<float> qkv = c.random.Normals(tokens * row);
+  const std::vector<float> q_norm = c.random.Normals(head_dim), k_norm = c.random.Normals(head_dim);
+  const bool norms = c.random.Chance(0.5), rotates = c.random.Chance(0.8);
+  const int rotary = c.random.Chance(0.3) ? head_dim / 2 : head_dim;
+  std::vector<float> inv_freq;
+  for (int i = 0; i < rotary / 2; ++i) inv_freq.push_back(std::pow(1e4f, -2.0f * i / rotary));
+  const auto style = c.random.Chance(0.5) ? ASHLAR_ROPE_HALF : ASHLAR_ROPE_INTERLEAVED;
+
+  std::vector<float> q[2];
+  std::vector<uint8_t> caches[2];
+  for (int i = 0; i < 2; ++i) {
+    const Side& side = i == 0 ? c.reference : c.plugin;
+    const Array<float> in(side, qkv, false), qn(side, q_norm), kn(side, k_norm);
+    const Array<float> freq(side, inv_freq, false);
+    const Array<float> out(side, std::vector<float>(size_t(tokens * q_heads * head_dim), NAN));
+    const Array<int32_t> position(side, positions);
+    const Array<int64_t> slot(side, slots);
+    const Array<uint8_t> memory(side, arena);
+    ashlar_qkv_prepare a{};
+    a.qkv = Dense(in.data(), ASHLAR_F32, {tokens, row});
+    a.q_out = Dense(out.data(), ASHLAR_F32, {tokens, q_heads, head_dim});
+    if (norms) a.q_norm = Dense(qn.data(), ASHLAR_F32, {head_dim});
+    if (norms) a.k_norm = Dense(kn.data(), ASHLAR_F32, {head_dim});
+    a.eps = 1e-6f;
+    a.positions = position.data();
+    a.inv_freq = rotates ? freq.data() : nullptr;
+    a.rotary_dim = rotary;
+    a.rope_scale = 1.1f;
+    a.rope_style = style;
+    a.kv = cache.view;
+    a.kv.base = memory.data() + cache.layer_offset;
+    a.slots = slot.data();
+    side.Must(side.table().qkv_prepare(side.device(), side.stream(), &a));
+    q[i] = out.Read();
+    caches[i] = memory.Read();
+  }
+  const std::string what = "head " + std::to_string(head_dim) + " tokens " + std::to_string(tokens);
+  c.report.Compare("qkv_prepare q", what, q[1], q[0],
+                   std::vector<double>(q[0].size(), norms ? 3e-4 : 1e-4));
+  std::vector<float> got, want;
+  std::vector<double> tolerance;
+  const double step = dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7;
+  for (size_t i = 0; i + 1 < caches[0].size(); i += 2) {
+    float value[2];
+    for (int side = 0; side < 2; ++side) {
+      uint16_t bits;
+      std::memcpy(&bits, &caches[side][i], sizeof bits);
+      value[side] =
+          dtype == ASHLAR_F16 ? gpu_kernels::Load(F16{bits}) : gpu_kernels::Load(BF16{bits});
+    }
+    want.push_back(value[0]);
+    got.push_back(value[1]);
+    tolerance.push_back(step * std::fabs(double{value[0]}) + 3e-4);
+  }
+  c.report.Compare("qkv_prepare cache", what, got, want, tolerance);
+}
+
+}  // namespace ashlar::gpu_test

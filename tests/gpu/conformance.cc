@@ -1,0 +1,67 @@
+// Every op and attention row of one plugin against the reference plugin, over the C table alone: it
+// builds where there is nothing but a compiler, so a GPU host can run it.
+//   conformance REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD]
+// Shapes and values are new each time; --seed repeats a run. Exits 1 when anything differs by more
+// than its tolerance, 3 when the plugin has no device.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "gpu/cases.h"
+
+namespace {
+
+using namespace ashlar::gpu_test;
+
+struct Options {
+  const char *reference = nullptr, *plugin = nullptr;
+  uint64_t seed = std::random_device()();
+  int rounds = 4;
+  std::string only;
+};
+
+bool Parse(int argc, char** argv, Options* options) {
+  if (argc < 3) return false;
+  options->reference = argv[1];
+  options->plugin = argv[2];
+  for (int i = 3; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--seed") == 0) {
+      options->seed = std::strtoull(argv[i + 1], nullptr, 10);
+    } else if (std::strcmp(argv[i], "--rounds") == 0) {
+      options->rounds = std::atoi(argv[i + 1]);
+    } else if (std::strcmp(argv[i], "--only") == 0) {
+      options->only = argv[i + 1];
+    } else {
+      return false;
+    }
+  }
+  return argc % 2 == 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (!Parse(argc, argv, &options)) {
+    std::fprintf(stderr, "usage: %s REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD]\n",
+                 argv[0]);
+    return 2;
+  }
+  std::printf("--seed %llu\n", static_cast<unsigned long long>(options.seed));
+  Side reference(options.reference, false), plugin(options.plugin, false);
+  if (!reference.Ready() || !plugin.Ready()) return 3;
+  Side invariant(options.plugin, true);
+  Report report;
+  for (const Case& test : kCases) {
+    if (!options.only.empty() && options.only != test.name) continue;
+    // Each op's stream of numbers is its own: --only sees what the whole run saw.
+    Random random(options.seed ^ std::hash<std::string>()(test.name));
+    for (int round = 0; round < options.rounds; ++round) {
+      test.run({reference, plugin, invariant, random, report, test.name});
+    }
+  }
+  report.Print();
+  return report.failures == 0 ? 0 : 1;
+}
