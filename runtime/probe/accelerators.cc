@@ -1,5 +1,8 @@
 #include "probe/accelerators.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -18,14 +21,26 @@ int CountPciAccelerators(const RootFiles& files, std::string_view vendor) {
 
 DeviceFileCheck CheckDeviceFiles(const RootFiles& files, const std::vector<std::string>& paths) {
   DeviceFileCheck check;
+  std::vector<std::string> refused;
   for (const std::string& path : paths) {
     int error = files.OpenError(path);
     if (error == 0) continue;
-    if (!check.refused.empty()) check.refused += ", ";
-    check.refused += path + ": " + (error == ENOENT ? "missing" : std::strerror(error));
+    refused.push_back(path + ": " + (error == ENOENT ? "missing" : std::strerror(error)));
     if (error == ENOENT || error == EACCES || error == EPERM) check.denied = true;
   }
+  check.refused = FirstOf(refused);
   return check;
+}
+
+std::string FirstOf(const std::vector<std::string>& parts) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(parts.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += parts[i];
+  }
+  if (parts.size() > kShown) text += fmt::format(" and {} more", parts.size() - kShown);
+  return text;
 }
 
 }  // namespace ashlar

@@ -1,5 +1,5 @@
-// Evidence of accelerators in device files alone: no vendor library is loaded. kFound means that
-// nothing speaks against it; whether it works is the plugin's to say.
+// GPUs as device files, the kernel's topology and the vendors' drivers show them. A platform that
+// is found has at least one device; whether our kernels run on it is the plugin's to say.
 #pragma once
 
 #include <string>
@@ -11,8 +11,18 @@
 
 namespace ashlar {
 
+struct Accelerators {
+  PlatformProbe probe;
+  std::vector<DeviceInfo> devices;  // those that may be planned on; empty unless found
+};
+
+// Files first, and only where they show anything, the driver: a machine without GPUs pays nothing.
+// The driver is asked in a child process and given `seconds`.
+Accelerators ProbeNvidia(const RootFiles& files, const VendorLibraries& libraries, int seconds);
+
+// The outcome as far as files alone tell; no vendor library is loaded.
 PlatformProbe ProbeNvidiaFiles(const RootFiles& files);
-PlatformProbe ProbeAmdFiles(const RootFiles& files);
+Accelerators ProbeAmdFiles(const RootFiles& files);
 
 // Devices on the PCI bus with this vendor ("0x10de") whose class is a display controller or a
 // processing accelerator.
@@ -24,5 +34,8 @@ struct DeviceFileCheck {
   bool denied = false;  // missing or not permitted, so not injected; else the device itself fails
 };
 DeviceFileCheck CheckDeviceFiles(const RootFiles& files, const std::vector<std::string>& paths);
+
+// The first few of `parts`, and how many follow: "a, b and 6 more".
+std::string FirstOf(const std::vector<std::string>& parts);
 
 }  // namespace ashlar

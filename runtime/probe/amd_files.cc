@@ -3,86 +3,82 @@
 #include <algorithm>
 
 #include "probe/accelerators.h"
+#include "probe/kfd.h"
 
 namespace ashlar {
 namespace {
 
 constexpr std::string_view kVendor = "0x1002";
-constexpr const char* kNodes = "/sys/class/kfd/kfd/topology/nodes";
+constexpr const char* kKernelLog = "look for amdgpu and kfd lines in the node's kernel log";
 
-// A GPU, or a partition of one, in the topology of the kernel fusion driver.
-struct KfdGpu {
-  std::string name;  // "gfx942"
-  int64_t render_minor = 0;
-};
-
-struct KfdTopology {
-  bool present = false;
-  int hidden = 0;  // nodes whose properties may not be read: the device cgroup forbids the GPU
-  std::vector<KfdGpu> gpus;
-};
-
-int64_t Property(std::string_view properties, std::string_view key) {
-  for (std::string_view line : Lines(properties)) {
-    std::vector<std::string_view> words = Words(line);
-    if (words.size() == 2 && words[0] == key) return ParseNumber(words[1]).value_or(0);
-  }
-  return 0;
-}
-
-// 90402 -> "gfx942", 90010 -> "gfx90a": major * 10000 + minor * 100 + stepping, stepping in hex.
-std::string GfxName(int64_t version) {
-  if (version <= 0 || version >= 1'000'000) return "unnamed GPU";
-  return fmt::format("gfx{}{}{:x}", version / 10'000, version / 100 % 100, version % 100);
-}
-
-KfdTopology ReadTopology(const RootFiles& files) {
-  KfdTopology topology;
-  topology.present = files.Exists(kNodes);
-  for (const std::string& node : files.List(kNodes)) {
-    std::optional<std::string> properties =
-        files.Read(fmt::format("{}/{}/properties", kNodes, node));
-    if (!properties || Trim(*properties).empty()) {
-      ++topology.hidden;
-    } else if (Property(*properties, "simd_count") > 0) {
-      topology.gpus.push_back({GfxName(Property(*properties, "gfx_target_version")),
-                               Property(*properties, "drm_render_minor")});
-    }
-  }
-  return topology;
-}
-
-PlatformProbe Outcome(ProbeOutcome outcome, std::string detail, std::string next) {
-  return {
-      .platform = "hip", .outcome = outcome, .detail = std::move(detail), .next = std::move(next)};
+Accelerators Outcome(ProbeOutcome outcome, std::string detail, std::string next) {
+  return {.probe = {.platform = "hip",
+                    .outcome = outcome,
+                    .detail = std::move(detail),
+                    .next = std::move(next)},
+          .devices = {}};
 }
 
 // "8 x gfx942", "1 x gfx90a, 1 x gfx1030".
 std::string Names(const std::vector<KfdGpu>& gpus) {
-  std::vector<std::string> seen;
-  std::string text;
+  std::vector<std::pair<std::string, int>> counts;
   for (const KfdGpu& gpu : gpus) {
-    if (std::find(seen.begin(), seen.end(), gpu.name) != seen.end()) continue;
-    seen.push_back(gpu.name);
-    auto count = std::count_if(gpus.begin(), gpus.end(),
-                               [&](const KfdGpu& other) { return other.name == gpu.name; });
-    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, gpu.name);
+    std::string name = gpu.capability ? gpu.capability->names.front() : "unnamed GPU";
+    auto found = std::find_if(counts.begin(), counts.end(),
+                              [&](const auto& count) { return count.first == name; });
+    if (found == counts.end())
+      counts.emplace_back(std::move(name), 1);
+    else
+      ++found->second;
   }
-  return text;
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(fmt::format("{} x {}", count, name));
+  return FirstOf(parts);
 }
 
-}  // namespace
+std::string DriverVersion(const RootFiles& files) {
+  std::string version = files.ReadWord("/sys/module/amdgpu/version").value_or("");
+  if (!version.empty()) return PlainText(version);
+  return PlainText("Linux " + files.ReadWord("/proc/sys/kernel/osrelease").value_or("?"));
+}
 
-PlatformProbe ProbeAmdFiles(const RootFiles& files) {
+DeviceInfo Device(const KfdGpu& gpu, int index, const std::string& driver) {
+  DeviceInfo device;
+  device.platform = "hip";
+  device.index = index;
+  device.product = gpu.product;
+  device.capability = *gpu.capability;
+  device.id = gpu.pci;
+  device.driver = driver;
+  device.partition = gpu.partition;
+  device.link = gpu.link;
+  device.compute_units = gpu.compute_units;
+  device.memory_space = fmt::format("hip:{}", index);
+  device.memory_bytes = gpu.memory_bytes;
+  device.free_bytes = gpu.memory_bytes - std::min(gpu.used_bytes.value_or(0), gpu.memory_bytes);
+  return device;
+}
+
+// What is known of the card that forbids to plan on it, or "".
+std::string Unusable(const RootFiles& files, const KfdGpu& gpu) {
+  if (!gpu.capability) return "neither gfx_target_version nor device_id names its instruction set";
+  if (gpu.memory_bytes == 0) return "the size of its memory is not stated";
+  return gpu.pci.empty() ? "" : AmdFault(files, gpu.pci);
+}
+
+// Outcomes that the absence of something explains.
+std::optional<Accelerators> Missing(const RootFiles& files, const KfdTopology& topology) {
   const int on_bus = CountPciAccelerators(files, kVendor);
-  const KfdTopology topology = ReadTopology(files);
   // A server with AMD processors alone has a topology too, with nodes that are no GPU.
   if (on_bus == 0 && topology.gpus.empty())
     return Outcome(ProbeOutcome::kAbsent, "no AMD GPU on the PCI bus or in the KFD topology", "");
   if (!topology.present) {
+    const bool loaded = files.Exists("/sys/module/amdgpu");
     return Outcome(ProbeOutcome::kNoDriver,
-                   fmt::format("{} AMD GPUs on the PCI bus, but no {}", on_bus, kNodes),
-                   "load the amdgpu kernel module on the node");
+                   fmt::format("{} AMD GPUs on the PCI bus, {}but no {}", on_bus,
+                               loaded ? "amdgpu is loaded, " : "", kKfdNodes),
+                   loaded ? "run a kernel with CONFIG_HSA_AMD, or AMD's amdgpu-dkms, on the node"
+                          : "load the amdgpu kernel module on the node");
   }
   if (topology.gpus.empty() && topology.hidden > 0) {
     return Outcome(
@@ -92,27 +88,67 @@ PlatformProbe ProbeAmdFiles(const RootFiles& files) {
   if (topology.gpus.empty()) {
     return Outcome(ProbeOutcome::kBroken,
                    fmt::format("{} AMD GPUs on the PCI bus, but the KFD topology has none", on_bus),
-                   "look for amdgpu and kfd lines in the node's kernel log; KFD may not support "
-                   "this GPU");
+                   fmt::format("{}; KFD may not support this GPU", kKernelLog));
   }
-  DeviceFileCheck kfd = CheckDeviceFiles(files, {"/dev/kfd"});
-  // One usable render node is enough: containers get the nodes of their own GPUs only.
-  DeviceFileCheck render;
-  for (const KfdGpu& gpu : topology.gpus) {
-    render = CheckDeviceFiles(files, {fmt::format("/dev/dri/renderD{}", gpu.render_minor)});
-    if (render.refused.empty()) break;
+  return std::nullopt;
+}
+
+// A container gets the render nodes of its own GPUs only; the topology shows those of all.
+struct Access {
+  std::vector<KfdGpu> open;
+  DeviceFileCheck refused;  // of the last that is not open
+};
+Access CheckRenderNodes(const RootFiles& files, const std::vector<KfdGpu>& gpus) {
+  Access access;
+  for (const KfdGpu& gpu : gpus) {
+    DeviceFileCheck check =
+        CheckDeviceFiles(files, {fmt::format("/dev/dri/renderD{}", gpu.render_minor)});
+    if (check.refused.empty())
+      access.open.push_back(gpu);
+    else
+      access.refused = std::move(check);
   }
-  if (kfd.refused.empty() && render.refused.empty())
-    return Outcome(ProbeOutcome::kFound, Names(topology.gpus), "");
-  std::string refused = kfd.refused;
-  if (!refused.empty() && !render.refused.empty()) refused += ", ";
-  refused += render.refused;
-  const bool denied = kfd.denied || render.denied;
-  return Outcome(denied ? ProbeOutcome::kNoAccess : ProbeOutcome::kBroken,
-                 fmt::format("{}, but {}", Names(topology.gpus), refused),
-                 denied ? "ask for amd.com/gpu in the pod, or pass /dev/kfd and /dev/dri to the "
-                          "container and add the groups render and video"
-                        : "look for amdgpu and kfd lines in the node's kernel log");
+  return access;
+}
+
+}  // namespace
+
+Accelerators ProbeAmdFiles(const RootFiles& files) {
+  const KfdTopology topology = ReadKfdTopology(files);
+  if (std::optional<Accelerators> missing = Missing(files, topology)) return *std::move(missing);
+  const DeviceFileCheck kfd = CheckDeviceFiles(files, {"/dev/kfd"});
+  const Access render = CheckRenderNodes(files, topology.gpus);
+  if (!kfd.refused.empty() || render.open.empty()) {
+    std::string refused = kfd.refused;
+    if (render.open.empty()) {
+      if (!refused.empty()) refused += ", ";
+      refused += render.refused.refused;
+    }
+    const bool denied = kfd.denied || (render.open.empty() && render.refused.denied);
+    return Outcome(denied ? ProbeOutcome::kNoAccess : ProbeOutcome::kBroken,
+                   fmt::format("{}, but {}", Names(topology.gpus), refused),
+                   denied ? "ask for amd.com/gpu in the pod, or pass /dev/kfd and /dev/dri to the "
+                            "container and add the groups render and video"
+                          : kKernelLog);
+  }
+  const std::string driver = DriverVersion(files);
+  Accelerators found = Outcome(ProbeOutcome::kFound, Names(render.open), "");
+  std::vector<std::string> unusable;
+  // A device keeps its number when one before it is left out: the runtime counts that one too.
+  for (size_t i = 0; i < render.open.size(); ++i) {
+    const KfdGpu& gpu = render.open[i];
+    if (std::string why = Unusable(files, gpu); !why.empty())
+      unusable.push_back(
+          fmt::format("KFD node {} ({}, {}): {}", gpu.node, gpu.product, gpu.pci, why));
+    else
+      found.devices.push_back(Device(gpu, static_cast<int>(i), driver));
+  }
+  if (!unusable.empty()) found.probe.detail += "; not used: " + FirstOf(unusable);
+  if (found.devices.empty()) {
+    found.probe.outcome = ProbeOutcome::kBroken;
+    found.probe.next = fmt::format("{}; reset or replace the GPU", kKernelLog);
+  }
+  return found;
 }
 
 }  // namespace ashlar

@@ -135,7 +135,7 @@ std::vector<std::string> IsaNames(uint32_t bits) {
 CpuFacts ReadCpuFacts(const RootFiles& files) {
   CpuFacts facts;
   std::string cpuinfo = files.Read("/proc/cpuinfo").value_or("");
-  facts.product = Entry(cpuinfo, "model name");
+  facts.product = PlainText(Entry(cpuinfo, "model name"));
   if (facts.product.empty()) facts.product = "unnamed CPU";
   facts.capability = CpuCapability(Entry(cpuinfo, "flags"));
   facts.allowed = AllowedCpus(files, cpuinfo);

@@ -47,6 +47,7 @@ JsonObject::JsonObject(const Json& json, std::string place, std::span<const std:
 std::string JsonObject::At(std::string_view key) const { return fmt::format("{}.{}", place_, key); }
 
 void JsonObject::Refuse(std::string_view key, std::string found, std::string allowed) {
+  if (problems_.size() >= kMostProblems) return;
   problems_.push_back({At(key), std::move(found), std::move(allowed),
                        "capture the platform again with ashlar probe --capture"});
 }

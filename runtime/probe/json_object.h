@@ -12,6 +12,9 @@
 
 namespace ashlar {
 
+// What a report holds; later mistakes are left out of it.
+inline constexpr size_t kMostProblems = 50;
+
 class JsonObject {
  public:
   // `keys` are those that the object must have, and no others. Adds to `problems`, which outlives

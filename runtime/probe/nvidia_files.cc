@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "probe/accelerators.h"
+#include "probe/child.h"
+#include "probe/nvidia_driver.h"
 
 namespace ashlar {
 namespace {
@@ -80,6 +82,20 @@ PlatformProbe ProbeNvidiaFiles(const RootFiles& files) {
   probe.next = check.denied ? "ask for nvidia.com/gpu in the pod, or run the container with --gpus"
                             : "look for NVRM and Xid lines in the node's kernel log";
   return probe;
+}
+
+Accelerators ProbeNvidia(const RootFiles& files, const VendorLibraries& libraries, int seconds) {
+  PlatformProbe evidence = ProbeNvidiaFiles(files);
+  if (evidence.outcome == ProbeOutcome::kAbsent) return {.probe = evidence, .devices = {}};
+  // Some containers show the devices but not the driver's files, so the driver is asked even where
+  // files speak against it.
+  Accelerators driver = AskInChild("cuda", std::chrono::seconds(seconds),
+                                   [&] { return AskNvidiaDriver(files, libraries); });
+  if (driver.probe.outcome == ProbeOutcome::kFound) return driver;
+  const std::string both = fmt::format("{}; {}", evidence.detail, driver.probe.detail);
+  PlatformProbe& tells_more = evidence.outcome == ProbeOutcome::kFound ? driver.probe : evidence;
+  tells_more.detail = both;
+  return {.probe = std::move(tells_more), .devices = {}};
 }
 
 }  // namespace ashlar

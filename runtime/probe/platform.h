@@ -33,11 +33,17 @@ enum CpuIsa : uint32_t {
   kAvxVnni = 1 << 5,
 };
 
+// A processor, a GPU, or a part of a GPU that is given out on its own.
 struct DeviceInfo {
-  std::string platform;  // cpu | cuda | hip | reference
-  int index = 0;
-  std::string product;  // "AMD EPYC", "NVIDIA H200"
+  std::string platform;  // cpu | cuda | hip | reference; xpu in a profile only
+  int index = 0;         // as the platform's runtime numbers what this process may use
+  std::string product;   // "AMD EPYC", "NVIDIA H200"
   Capability capability;
+  std::string id;         // the vendor's name of this one: "GPU-5a0c...", "MIG-...", "0000:63:00.0"
+  std::string driver;     // "580.65.06 (CUDA 13.0)"; "" where there is none
+  std::string partition;  // "MIG 1g.10gb", "CPX 3 of 8"; "" for a whole device
+  std::string link;       // devices with the same word are joined by xGMI; "" when none is known
+  int compute_units = 0;  // SMs or CUs; 0 on the host
   std::string memory_space;  // devices with the same word share pointers: "host"
   int64_t memory_bytes = 0;  // usable by this process, limits counted
   int64_t free_bytes = 0;
@@ -64,16 +70,25 @@ struct Platform {
   bool operator==(const Platform&) const = default;
 };
 
+// What is given to dlopen for each vendor.
+struct VendorLibraries {
+  std::string cuda = "libcuda.so.1";
+  std::string nvml = "libnvidia-ml.so.1";
+};
+
 struct ProbeOptions {
   std::string plugin_directory;  // empty: DefaultPluginDirectory()
   std::string root;              // prefix of /sys, /proc and /dev, for tests; empty: the real ones
+  VendorLibraries libraries = {};
+  int driver_seconds = 60;  // a driver that takes longer is broken; many GPUs need several
 };
 Platform ProbePlatform(const ProbeOptions& options);
 
 Json ToJson(const Platform& platform);
 Result<Platform> PlatformFromJson(const Json& json, std::string_view place);
-// A captured file, or the name of a profile inside the binary.
+// A captured file, or a name of a profile inside the binary.
 Result<Platform> ReadPlatform(const std::string& file_or_name);
+// One name for each profile.
 std::vector<std::string> PlatformProfiles();
 
 }  // namespace ashlar

@@ -2,103 +2,38 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 #include <set>
 
+#include "probe/device_json.h"
 #include "probe/json_object.h"
 #include "probe/platform.h"
 
 namespace ashlar {
 namespace {
 
-constexpr int64_t kAnyBytes = int64_t{1} << 60;
-constexpr std::array<std::string_view, 6> kPlatformKeys = {"apiVersion", "kind",    "name",
-                                                           "probes",     "devices", "rows"};
-constexpr std::array<std::string_view, 4> kProbeKeys = {"platform", "outcome", "detail", "next"};
-constexpr std::array<std::string_view, 12> kDeviceKeys = {
-    "platform",  "index",   "product",   "capability", "memorySpace", "memoryBytes",
-    "freeBytes", "threads", "numaNodes", "l1dBytes",   "l2Bytes",     "l3Bytes"};
-constexpr std::array<std::string_view, 3> kCapabilityKeys = {"unit", "value", "names"};
-const std::array<std::string, 4> kPlatforms = {"cuda", "hip", "cpu", "reference"};
-const std::array<std::string, 5> kOutcomes = {"found", "absent", "noDriver", "noAccess", "broken"};
-const std::array<std::string, 4> kUnits = {"any", "cuda", "gfx", "cpu"};
+// Raised whenever a key is added, removed or changes its meaning.
+constexpr int kVersion = 2;
+
+constexpr std::array<std::string_view, 7> kPlatformKeys = {
+    "apiVersion", "kind", "version", "name", "probes", "devices", "rows"};
 const std::array<std::string, 1> kApiVersion = {"ashlar.dev/v1alpha1"};
 const std::array<std::string, 1> kKind = {"Platform"};
 
-// Position of a word that JsonObject::Word has accepted; 0 for the "" of a refused one.
-template <size_t N>
-size_t IndexOf(const std::array<std::string, N>& words, const std::string& word) {
-  for (size_t i = 0; i < N; ++i) {
-    if (words[i] == word) return i;
-  }
-  return 0;
-}
-
-PlatformProbe ReadProbe(const Json& json, const std::string& place, Problems& problems) {
-  JsonObject object(json, place, kProbeKeys, problems);
-  PlatformProbe probe;
-  probe.platform = object.Word("platform", kPlatforms);
-  probe.outcome = static_cast<ProbeOutcome>(IndexOf(kOutcomes, object.Word("outcome", kOutcomes)));
-  probe.detail = object.Text("detail");
-  probe.next = object.Text("next");
-  return probe;
-}
-
-Capability ReadCapability(const Json& json, const std::string& place, Problems& problems) {
-  JsonObject object(json, place, kCapabilityKeys, problems);
-  Capability capability;
-  capability.unit = static_cast<CapabilityUnit>(IndexOf(kUnits, object.Word("unit", kUnits)));
-  capability.value =
-      static_cast<uint32_t>(object.Number("value", std::numeric_limits<uint32_t>::max()));
-  capability.names = object.Texts("names");
-  return capability;
-}
-
-DeviceInfo ReadDevice(const Json& json, const std::string& place, Problems& problems) {
-  JsonObject object(json, place, kDeviceKeys, problems);
-  DeviceInfo device;
-  device.platform = object.Word("platform", kPlatforms);
-  device.index = static_cast<int>(object.Number("index", 4095));
-  device.product = object.Text("product");
-  if (const Json* capability = object.Find("capability"))
-    device.capability = ReadCapability(*capability, object.At("capability"), problems);
-  device.memory_space = object.Text("memorySpace");
-  device.memory_bytes = object.Number("memoryBytes", kAnyBytes);
-  device.free_bytes = object.Number("freeBytes", kAnyBytes);
-  device.threads = static_cast<int>(object.Number("threads", 65'536));
-  device.numa_nodes = static_cast<int>(object.Number("numaNodes", 4096));
-  device.l1d_bytes = object.Number("l1dBytes", kAnyBytes);
-  device.l2_bytes = object.Number("l2Bytes", kAnyBytes);
-  device.l3_bytes = object.Number("l3Bytes", kAnyBytes);
-  if (device.free_bytes > device.memory_bytes)
-    object.Refuse("freeBytes", std::to_string(device.free_bytes),
-                  fmt::format("at most memoryBytes, {}", device.memory_bytes));
-  return device;
-}
-
-Json ToJson(const PlatformProbe& probe) {
-  return {{"platform", probe.platform},
-          {"outcome", std::string(Name(probe.outcome))},
-          {"detail", probe.detail},
-          {"next", probe.next}};
-}
-
-Json ToJson(const DeviceInfo& device) {
-  return {{"platform", device.platform},
-          {"index", device.index},
-          {"product", device.product},
-          {"capability",
-           {{"unit", kUnits[static_cast<size_t>(device.capability.unit)]},
-            {"value", device.capability.value},
-            {"names", device.capability.names}}},
-          {"memorySpace", device.memory_space},
-          {"memoryBytes", device.memory_bytes},
-          {"freeBytes", device.free_bytes},
-          {"threads", device.threads},
-          {"numaNodes", device.numa_nodes},
-          {"l1dBytes", device.l1d_bytes},
-          {"l2Bytes", device.l2_bytes},
-          {"l3Bytes", device.l3_bytes}};
+// A capture of another build differs in its keys; one line says so instead of one for each key.
+std::optional<Problem> CheckVersion(const Json& json, const std::string& place) {
+  if (!json.is_object()) return std::nullopt;  // refused as a whole by whoever reads it next
+  const auto found = json.find("version");
+  const bool number = found != json.end() && found->is_number_integer();
+  if (number && *found == Json(kVersion)) return std::nullopt;
+  // Compared in its own type: the library would turn 2^64 - 1 into -1.
+  const bool newer =
+      number && (found->is_number_unsigned() ? found->get<uint64_t>() > uint64_t{kVersion}
+                                             : found->get<int64_t>() > int64_t{kVersion});
+  return Problem{place + ".version", number ? DumpJson(*found) : "no version number",
+                 fmt::format("{}, which this build writes", kVersion),
+                 fmt::format("the capture is from {} build; capture the platform again with "
+                             "this build's ashlar probe --capture",
+                             newer ? "a newer" : "an older")};
 }
 
 // Two entries that claim the same place make every later look-up depend on their order.
@@ -118,7 +53,10 @@ void RefuseRepeats(const Platform& platform, const std::string& place, Problems&
 }  // namespace
 
 Json ToJson(const Platform& platform) {
-  Json json = {{"apiVersion", kApiVersion[0]}, {"kind", kKind[0]}, {"name", platform.name}};
+  Json json = {{"apiVersion", kApiVersion[0]},
+               {"kind", kKind[0]},
+               {"version", kVersion},
+               {"name", platform.name}};
   json["probes"] = Json::array();
   for (const PlatformProbe& probe : platform.probes) json["probes"].push_back(ToJson(probe));
   json["devices"] = Json::array();
@@ -130,6 +68,7 @@ Json ToJson(const Platform& platform) {
 
 Result<Platform> PlatformFromJson(const Json& json, std::string_view place_view) {
   const std::string place(place_view);
+  if (std::optional<Problem> problem = CheckVersion(json, place)) return *std::move(problem);
   Problems problems;
   JsonObject object(json, place, kPlatformKeys, problems);
   object.Word("apiVersion", kApiVersion);
@@ -137,15 +76,18 @@ Result<Platform> PlatformFromJson(const Json& json, std::string_view place_view)
   Platform platform;
   platform.name = object.Text("name");
   for (const Json& probe : object.List("probes")) {
+    if (problems.size() >= kMostProblems) break;
     std::string at = fmt::format("{}[{}]", object.At("probes"), platform.probes.size());
     platform.probes.push_back(ReadProbe(probe, at, problems));
   }
   for (const Json& device : object.List("devices")) {
+    if (problems.size() >= kMostProblems) break;
     std::string at = fmt::format("{}[{}]", object.At("devices"), platform.devices.size());
     platform.devices.push_back(ReadDevice(device, at, problems));
   }
   size_t index = 0;
   for (const Json& json_row : object.List("rows")) {
+    if (problems.size() >= kMostProblems) break;
     Result<AttentionRow> row =
         AttentionRowFromJson(json_row, fmt::format("{}[{}]", object.At("rows"), index++));
     if (row.ok())
@@ -154,6 +96,7 @@ Result<Platform> PlatformFromJson(const Json& json, std::string_view place_view)
       problems.insert(problems.end(), row.problems().begin(), row.problems().end());
   }
   if (problems.empty()) RefuseRepeats(platform, place, problems);
+  if (problems.size() > kMostProblems) problems.resize(kMostProblems);
   if (!problems.empty()) return problems;
   return platform;
 }

@@ -45,7 +45,7 @@ PlatformProbe AskPlugin(const Plugin& plugin) {
   PlatformProbe probe{
       .platform = plugin.name(),
       .outcome = known ? static_cast<ProbeOutcome>(answer.outcome) : ProbeOutcome::kBroken,
-      .detail = std::string(answer.detail, strnlen(answer.detail, sizeof answer.detail)),
+      .detail = PlainText({answer.detail, strnlen(answer.detail, sizeof answer.detail)}),
       .next = {}};
   if (!known) probe.detail = fmt::format("{} answered outcome {}", plugin.path(), answer.outcome);
   if (probe.outcome != ProbeOutcome::kFound && probe.outcome != ProbeOutcome::kAbsent)
@@ -53,17 +53,29 @@ PlatformProbe AskPlugin(const Plugin& plugin) {
   return probe;
 }
 
-// What the plugin answers, if there is one; files explain better why there is nothing to use.
-PlatformProbe Combine(const PlatformProbe& files, const PluginScan& scan,
-                      const std::string& directory) {
-  const Plugin* plugin = FindPlugin(scan, files.platform);
-  if (plugin == nullptr && files.outcome != ProbeOutcome::kFound) return files;
-  PlatformProbe probe =
-      plugin == nullptr ? NoPlugin(scan, files.platform, directory) : AskPlugin(*plugin);
-  if (probe.outcome == ProbeOutcome::kFound) return probe;
-  if (files.outcome != ProbeOutcome::kFound) return files;
-  if (!files.detail.empty()) probe.detail = fmt::format("{}; {}", files.detail, probe.detail);
-  return probe;
+// The plugin has the last word on what hardware and driver offer. It is not asked about a device
+// that the driver cannot use: it would hang or fail with it, in this process. Without a plugin the
+// devices are still facts, which a person or another machine may want to see.
+Accelerators Combine(Accelerators seen, const PluginScan& scan, const std::string& directory) {
+  if (seen.probe.outcome != ProbeOutcome::kFound) return seen;
+  const Plugin* plugin = FindPlugin(scan, seen.probe.platform);
+  PlatformProbe answer =
+      plugin == nullptr ? NoPlugin(scan, seen.probe.platform, directory) : AskPlugin(*plugin);
+  if (plugin != nullptr && answer.outcome != ProbeOutcome::kFound) seen.devices.clear();
+  if (!seen.probe.detail.empty() && !answer.detail.empty()) seen.probe.detail += "; ";
+  answer.detail = seen.probe.detail + answer.detail;
+  seen.probe = std::move(answer);
+  return seen;
+}
+
+// The processors with what this process may use of them; the plain loops use the same.
+Accelerators HostOf(const RootFiles& files, const PluginScan& scan, const std::string& platform) {
+  Accelerators host = {
+      .probe = {.platform = platform, .outcome = ProbeOutcome::kFound, .detail = {}, .next = {}},
+      .devices = {}};
+  if (platform == "cpu" || FindPlugin(scan, platform) != nullptr)
+    host.devices.push_back(ReadHostDevice(files, platform));
+  return host;
 }
 
 }  // namespace
@@ -75,22 +87,17 @@ Platform ProbePlatform(const ProbeOptions& options) {
   const std::string directory =
       options.plugin_directory.empty() ? DefaultPluginDirectory() : options.plugin_directory;
   const PluginScan scan = LoadPlugins(directory);
-  auto host = [](const char* platform) {
-    return PlatformProbe{
-        .platform = platform, .outcome = ProbeOutcome::kFound, .detail = {}, .next = {}};
-  };
 
   Platform platform;
-  platform.name = files.ReadWord("/proc/sys/kernel/hostname").value_or("");
+  platform.name = PlainText(files.ReadWord("/proc/sys/kernel/hostname").value_or(""));
   if (platform.name.empty()) platform.name = "this machine";
-  for (const PlatformProbe& seen :
-       {ProbeNvidiaFiles(files), ProbeAmdFiles(files), host("cpu"), host("reference")}) {
-    platform.probes.push_back(Combine(seen, scan, directory));
-  }
-  platform.devices.push_back(ReadHostDevice(files, "cpu"));
-  if (FindPlugin(scan, "reference") != nullptr) {
-    platform.devices.push_back(platform.devices.front());
-    platform.devices.back().platform = "reference";
+  for (Accelerators& seen : std::array{
+           ProbeNvidia(files, options.libraries, options.driver_seconds), ProbeAmdFiles(files),
+           HostOf(files, scan, "cpu"), HostOf(files, scan, "reference")}) {
+    Accelerators combined = Combine(std::move(seen), scan, directory);
+    platform.probes.push_back(std::move(combined.probe));
+    platform.devices.insert(platform.devices.end(), combined.devices.begin(),
+                            combined.devices.end());
   }
   for (const Plugin* plugin : scan.plugins) {
     platform.rows.insert(platform.rows.end(), plugin->rows().begin(), plugin->rows().end());

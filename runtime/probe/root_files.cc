@@ -107,4 +107,11 @@ std::string_view Trim(std::string_view text) {
   return text.substr(start, text.find_last_not_of(" \t\r\n") - start + 1);
 }
 
+std::string PlainText(std::string_view text) {
+  std::string plain(text.substr(0, 96));
+  std::replace_if(
+      plain.begin(), plain.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return plain;
+}
+
 }  // namespace ashlar

@@ -39,4 +39,7 @@ std::vector<std::string_view> Lines(std::string_view text);
 std::vector<std::string_view> Words(std::string_view text);
 std::string_view Trim(std::string_view text);
 
+// Text of others made fit for messages and JSON: what is no printable ASCII becomes '?', cut at 96.
+std::string PlainText(std::string_view text);
+
 }  // namespace ashlar

@@ -56,7 +56,7 @@ TEST(PlatformJson, MistakesAreRefusedAtTheirPlace) {
       {[](Json& j) { j["devices"] = 3; }, "p.json.devices: 3: a list"},
       {[](Json& j) { j["devices"][0] = nullptr; }, "p.json.devices[0]: null: an object"},
       {[](Json& j) { j["devices"][1]["platform"] = "tpu"; },
-       "p.json.devices[1].platform: \"tpu\": cuda, hip, cpu or reference"},
+       "p.json.devices[1].platform: \"tpu\": cuda, hip, cpu, reference or xpu"},
       {[](Json& j) { j["devices"][0]["threads"] = -1; }, "devices[0].threads: -1: a whole number"},
       {[](Json& j) { j["devices"][0]["threads"] = 1.5; }, "devices[0].threads: 1.5"},
       {[](Json& j) { j["devices"][0]["threads"] = "8"; }, "devices[0].threads: \"8\""},
@@ -79,6 +79,65 @@ TEST(PlatformJson, MistakesAreRefusedAtTheirPlace) {
     c.spoil(json);
     EXPECT_THAT(Refusal(json), HasSubstr(c.message));
   }
+}
+
+TEST(PlatformJson, EveryFieldOfADeviceComesBack) {
+  Platform platform = *FindProfile("mi300x");
+  platform.devices[0].index = 7;
+  platform.devices[0].id = "0000:05:00.1";
+  platform.devices[0].driver = "6.12.12";
+  platform.devices[0].partition = "CPX 2 of 8";
+  platform.devices[0].link = "xgmi:d2ca1b2b2c1b0a77";
+  EXPECT_EQ(*PlatformFromJson(ToJson(platform), "p"), platform);
+}
+
+std::string Keys(const Json& object) {
+  std::string keys;
+  for (const auto& item : object.items()) keys += item.key() + " ";
+  return keys;
+}
+
+// Whoever changes what a capture holds also raises its version, so that builds tell each other
+// apart.
+TEST(PlatformJson, VersionTwoHasTheseKeys) {
+  Json json = Captured();
+  EXPECT_EQ(json["version"], 2);
+  EXPECT_EQ(Keys(json), "apiVersion kind version name probes devices rows ");
+  EXPECT_EQ(Keys(json["probes"][0]), "platform outcome detail next ");
+  EXPECT_EQ(Keys(json["devices"][0]),
+            "platform index product capability id driver partition link computeUnits memorySpace "
+            "memoryBytes freeBytes threads numaNodes l1dBytes l2Bytes l3Bytes ");
+}
+
+TEST(PlatformJson, ACaptureOfAnotherBuildSaysSoInOneLine) {
+  Json json = Captured();
+  json.erase("version");
+  json["devices"][0].erase("computeUnits");
+  EXPECT_EQ(Refusal(json),
+            "p.json.version: no version number: 2, which this build writes; the capture is from an "
+            "older build; capture the platform again with this build's ashlar probe --capture");
+  json["version"] = 1;
+  EXPECT_THAT(Refusal(json), HasSubstr("p.json.version: 1: 2, which this build writes; the "
+                                       "capture is from an older build"));
+  json["version"] = 3;
+  json["whatComesNext"] = true;
+  EXPECT_THAT(Refusal(json), HasSubstr("p.json.version: 3: 2, which this build writes; the "
+                                       "capture is from a newer build"));
+  json["version"] = 18446744073709551615u;
+  EXPECT_THAT(Refusal(json), HasSubstr("a newer build"));
+  json["version"] = "2";
+  EXPECT_THAT(Refusal(json), HasSubstr("p.json.version: no version number"));
+}
+
+TEST(PlatformJson, AReportHasAnEnd) {
+  Json json = Captured();
+  for (const char* list : {"probes", "devices", "rows"}) {
+    for (int i = 0; i < 2'000; ++i) json[list].push_back(Json::object());
+  }
+  EXPECT_LE(PlatformFromJson(json, "p.json").problems().size(), 50u);
+  json = Captured();
+  for (int i = 0; i < 2'000; ++i) json["k" + std::to_string(i)] = i;
+  EXPECT_LE(PlatformFromJson(json, "p.json").problems().size(), 50u);
 }
 
 TEST(PlatformJson, ReportsAllMistakesAtOnce) {

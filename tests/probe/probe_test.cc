@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "probe/platform.h"
-#include "support/spec_fake_root.h"
+#include "support/probe_machines.h"
 
 namespace ashlar {
 namespace {
@@ -53,15 +53,31 @@ TEST(ProbePlatform, APluginThatDoesNotLoadIsBroken) {
   EXPECT_NE(cpu.next, "");
 }
 
-TEST(ProbePlatform, HardwareWithoutItsPluginSaysBoth) {
+TEST(ProbePlatform, HardwareWithoutItsLibrarySaysBoth) {
   FakeRoot root;
   root.MakeDirectory("/plugins");
   root.Write("/dev/dxg", "");
+  Platform platform = ProbePlatform({.plugin_directory = root.path() + "/plugins",
+                                     .root = root.path(),
+                                     .libraries = {"/no/such/libcuda.so.1", ""}});
+  const PlatformProbe& cuda = ProbeOf(platform, "cuda");
+  EXPECT_EQ(cuda.outcome, ProbeOutcome::kNoAccess);
+  EXPECT_THAT(cuda.detail, HasSubstr("/dev/dxg of WSL; /no/such/libcuda.so.1: cannot open"));
+}
+
+TEST(ProbePlatform, DevicesWithoutTheirPluginAreListedAllTheSame) {
+  FakeRoot root;
+  root.MakeDirectory("/plugins");
+  WriteAmd(root);
   Platform platform =
       ProbePlatform({.plugin_directory = root.path() + "/plugins", .root = root.path()});
-  const PlatformProbe& cuda = ProbeOf(platform, "cuda");
-  EXPECT_EQ(cuda.outcome, ProbeOutcome::kNoDriver);
-  EXPECT_THAT(cuda.detail, HasSubstr("/dev/dxg of WSL; no plugin libashlar_cuda.so"));
+  const PlatformProbe& hip = ProbeOf(platform, "hip");
+  EXPECT_EQ(hip.outcome, ProbeOutcome::kNoDriver);
+  EXPECT_THAT(hip.detail, HasSubstr("2 x gfx942; no plugin libashlar_hip.so in "));
+  EXPECT_THAT(hip.next, HasSubstr("install libashlar_hip.so"));
+  ASSERT_EQ(platform.devices.size(), 3u);
+  EXPECT_EQ(platform.devices[0].platform, "hip");
+  EXPECT_EQ(platform.devices[2].platform, "cpu");
 }
 
 TEST(ProbePlatform, EveryOutcomeButFoundAndAbsentSaysWhatToDo) {
@@ -71,8 +87,9 @@ TEST(ProbePlatform, EveryOutcomeButFoundAndAbsentSaysWhatToDo) {
   root.Write("/sys/bus/pci/devices/0/class", "0x030000\n");
   root.Write("/sys/bus/pci/devices/1/vendor", "0x1002\n");
   root.Write("/sys/bus/pci/devices/1/class", "0x030000\n");
-  Platform platform =
-      ProbePlatform({.plugin_directory = root.path() + "/plugins", .root = root.path()});
+  Platform platform = ProbePlatform({.plugin_directory = root.path() + "/plugins",
+                                     .root = root.path(),
+                                     .libraries = {"/no/such/libcuda.so.1", ""}});
   for (const PlatformProbe& probe : platform.probes) {
     EXPECT_EQ(probe.outcome, ProbeOutcome::kNoDriver) << probe.platform;
     EXPECT_NE(probe.detail, "") << probe.platform;
