@@ -1,7 +1,5 @@
 #include "http/body.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace ashlar {
@@ -21,23 +19,26 @@ BodyReader::BodyReader(const HttpHead& head, const HttpLimits& limits)
   phase_ = chunked_ ? Phase::kSize : (left_ > 0 ? Phase::kData : Phase::kDone);
 }
 
-BodyReader::State BodyReader::Refuse(int status, std::string reason) {
-  refusal_ = {status, std::move(reason)};
+BodyReader::State BodyReader::RefuseChunk(std::string found, std::string allowed) {
+  refusal_ = {400, {"body", std::move(found), std::move(allowed), kSpeakHttp}};
   return State::kRefused;
 }
 
 BodyReader::State BodyReader::SizeByte(char c, size_t body_size) {
   if (c == '\r') {
-    if (digits_ == 0) return Refuse(400, "a chunk without a size");
+    if (digits_ == 0) return RefuseChunk("a chunk without a size", "a size in hex digits");
     phase_ = Phase::kSizeFeed;
     return State::kMore;
   }
   int digit = HexDigit(c);
   // Eight digits reach past every limit; more could only be padding.
-  if (digit < 0 || ++digits_ > 8) return Refuse(400, "a chunk size that is no short hex number");
+  if (digit < 0 || ++digits_ > 8) {
+    return RefuseChunk("a chunk size of another kind", "one to eight hex digits, no extension");
+  }
   left_ = left_ * 16 + digit;
   if (left_ + static_cast<int64_t>(body_size) > limits_.body_bytes) {
-    return Refuse(413, fmt::format("the body is longer than {} bytes", limits_.body_bytes));
+    refusal_ = {413, BodyTooLong(limits_)};
+    return State::kRefused;
   }
   return State::kMore;
 }
@@ -60,24 +61,29 @@ BodyReader::State BodyReader::Read(std::string_view& bytes, std::string& body) {
         if (SizeByte(c, body.size()) == State::kRefused) return State::kRefused;
         break;
       case Phase::kSizeFeed:
-        if (c != '\n') return Refuse(400, "a chunk size that does not end in CR LF");
+        if (c != '\n')
+          return RefuseChunk("a chunk size that does not end in CR LF", "CR LF after a chunk size");
         phase_ = left_ > 0 ? Phase::kData : Phase::kEndReturn;
         digits_ = 0;
         break;
       case Phase::kDataReturn:
-        if (c != '\r') return Refuse(400, "a chunk longer than its size");
+        if (c != '\r')
+          return RefuseChunk("a chunk longer than its size", "as many bytes as the size says");
         phase_ = Phase::kDataFeed;
         break;
       case Phase::kDataFeed:
-        if (c != '\n') return Refuse(400, "a chunk that does not end in CR LF");
+        if (c != '\n')
+          return RefuseChunk("a chunk that does not end in CR LF", "CR LF after a chunk");
         phase_ = Phase::kSize;
         break;
       case Phase::kEndReturn:
-        if (c != '\r') return Refuse(400, "trailers are not taken");
+        if (c != '\r') return RefuseChunk("trailers", "nothing after the last chunk");
         phase_ = Phase::kEndFeed;
         break;
       case Phase::kEndFeed:
-        if (c != '\n') return Refuse(400, "a last chunk that does not end in CR LF");
+        if (c != '\n')
+          return RefuseChunk("a last chunk that does not end in CR LF",
+                             "CR LF after the last chunk");
         phase_ = Phase::kDone;
         break;
       case Phase::kData:

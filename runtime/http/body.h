@@ -23,7 +23,7 @@ class BodyReader {
  private:
   enum class Phase { kSize, kSizeFeed, kData, kDataReturn, kDataFeed, kEndReturn, kEndFeed, kDone };
 
-  State Refuse(int status, std::string reason);
+  State RefuseChunk(std::string found, std::string allowed);
   State SizeByte(char c, size_t body_size);
 
   const HttpLimits& limits_;

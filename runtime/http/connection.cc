@@ -4,13 +4,17 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "http/body.h"
 
 namespace ashlar {
 namespace {
 
-using std::chrono::seconds;
+Problem AllInUse(const HttpLimits& limits) {
+  return {"connection", "all connections are in use", fmt::format("at most {}", limits.connections),
+          "try again later, or raise server.connections"};
+}
 
 class Connection {
  public:
@@ -30,14 +34,15 @@ class Connection {
  private:
   HttpClock::time_point HeadDeadline() const {
     bool spare = shared_.table.TakePlace(socket_.fd());
-    return HttpClock::now() + seconds(spare ? limits_.head_seconds : limits_.reserved_head_seconds);
+    return HttpClock::now() +
+           HttpSpan(spare ? limits_.head_seconds : limits_.reserved_head_seconds);
   }
 
   // Waits for the first bytes of the next request; later requests of a connection may take long.
   bool AwaitRequest(bool first) {
     if (first || !buffer_.empty()) return true;
     bool wait = shared_.table.BeginIdle(socket_.fd());
-    auto deadline = HttpClock::now() + (wait ? seconds(limits_.idle_seconds) : seconds(0));
+    auto deadline = HttpClock::now() + HttpSpan(wait ? limits_.idle_seconds : 0);
     Socket::Outcome outcome = socket_.Read(buffer_, deadline);
     shared_.table.EndIdle(socket_.fd());
     return outcome == Socket::Outcome::kOk;
@@ -72,18 +77,23 @@ class Connection {
     return options;
   }
 
-  void SendError(SocketResponder& responder, int status, std::string_view reason,
-                 HttpHeaders extra = {}) {
-    extra.emplace_back("Content-Type", "application/json");
+  void SendError(SocketResponder& responder, const HttpRequest& request, int status,
+                 const Problem& problem, HttpHeaders extra = {}) {
     responder.CloseAfter();
-    responder.Send(status, extra, shared_.ErrorBody(status, reason));
+    shared_.Answer(responder, request, status, problem, std::move(extra));
   }
 
-  void Refuse(const HttpRefusal& refusal) {
-    ++shared_.counters.malformed;
+  // Answers a head that is not whole or not right; what is left of it may still be on its way.
+  void RefuseHead(HttpRequest& request, int status, const Problem& problem) {
+    request.peer = socket_.PeerAddress();
     SocketResponder responder(socket_, {limits_.stuck_reader_seconds, false, false, true});
-    SendError(responder, refusal.status, refusal.reason);
+    SendError(responder, request, status, problem);
     linger_ = true;
+  }
+
+  static Problem TooSlow(std::string place, double seconds, std::string field) {
+    return {std::move(place), "it took too long", fmt::format("at most {} seconds", seconds),
+            "send it faster, or raise server." + field};
   }
 
   bool ReadHead(HeadParser& parser) {
@@ -92,7 +102,8 @@ class Connection {
       HeadParser::State state = parser.Parse(buffer_);
       if (state == HeadParser::State::kDone) return true;
       if (state == HeadParser::State::kRefused) {
-        Refuse(parser.refusal());
+        ++shared_.counters.malformed;
+        RefuseHead(parser.head().request, parser.refusal().status, parser.refusal().problem);
         return false;
       }
       Socket::Outcome outcome = socket_.Read(buffer_, deadline);
@@ -100,9 +111,8 @@ class Connection {
       if (outcome == Socket::Outcome::kTimeout) {
         ++shared_.counters.timed_out;
         if (!buffer_.empty()) {
-          SocketResponder responder(socket_, {limits_.stuck_reader_seconds, false, false, true});
-          SendError(responder, 408, "the head took too long");
-          linger_ = true;
+          RefuseHead(parser.head().request, 408,
+                     TooSlow("head", limits_.head_seconds, "headSeconds"));
         }
       } else if (!buffer_.empty()) {
         ++shared_.counters.malformed;
@@ -118,15 +128,21 @@ class Connection {
     if (status != 0) {
       HttpHeaders extra;
       if (status == 401) extra.emplace_back("WWW-Authenticate", "Bearer");
-      SendError(responder, status, "no valid key", std::move(extra));
+      SendError(responder, request, status,
+                {"header authorization", "no valid key", "Bearer and a key of this server",
+                 "send a key of server.apiKeyFile"},
+                std::move(extra));
       return nullptr;
     }
     RouteTable::Match match = shared_.routes.Find(request.method, request.path);
     if (match.route == nullptr) {
       if (match.allow.empty()) {
-        SendError(responder, 404, "no such path");
+        SendError(
+            responder, request, 404,
+            {"path", "there is no such path", "the paths that docs/api.md lists", "check the URL"});
       } else {
-        SendError(responder, 405, fmt::format("this path takes {}", match.allow),
+        SendError(responder, request, 405,
+                  {"method", "this path does not take it", match.allow, "use one of these"},
                   {{"Allow", match.allow}});
       }
       return nullptr;
@@ -136,7 +152,7 @@ class Connection {
       responder.CloseAfter();
       if (!match.route->always) {
         ++shared_.counters.refused;
-        SendError(responder, 503, "all connections are in use", {{"Retry-After", "1"}});
+        SendError(responder, request, 503, AllInUse(limits_), {{"Retry-After", "1"}});
         return nullptr;
       }
     }
@@ -148,7 +164,7 @@ class Connection {
     std::string& body = head.request.body;
     auto start = HttpClock::now();
     if (head.expect_continue && head.framing != BodyFraming::kNone && buffer_.empty()) {
-      socket_.Write("HTTP/1.1 100 Continue\r\n\r\n", start + seconds(limits_.head_seconds));
+      socket_.Write("HTTP/1.1 100 Continue\r\n\r\n", start + HttpSpan(limits_.head_seconds));
     }
     while (true) {
       std::string_view bytes = buffer_;
@@ -157,16 +173,18 @@ class Connection {
       if (state == BodyReader::State::kDone) return true;
       if (state == BodyReader::State::kRefused) {
         ++shared_.counters.malformed;
-        SendError(responder, reader.refusal().status, reader.refusal().reason);
+        SendError(responder, head.request, reader.refusal().status, reader.refusal().problem);
         return false;
       }
-      int64_t earned = 5 + static_cast<int64_t>(body.size()) / limits_.body_bytes_per_second;
-      auto deadline = start + seconds(std::min<int64_t>(limits_.body_seconds, earned));
+      double earned =
+          5 + static_cast<double>(body.size()) / static_cast<double>(limits_.body_bytes_per_second);
+      auto deadline = start + HttpSpan(std::min(limits_.body_seconds, earned));
       Socket::Outcome outcome = socket_.Read(buffer_, deadline);
       if (outcome == Socket::Outcome::kOk) continue;
       if (outcome == Socket::Outcome::kTimeout) {
         ++shared_.counters.timed_out;
-        SendError(responder, 408, "the body took too long");
+        SendError(responder, head.request, 408,
+                  TooSlow("body", limits_.body_seconds, "bodySeconds"));
       } else {
         ++shared_.counters.malformed;
       }
@@ -181,7 +199,10 @@ class Connection {
       // The text stays in our log: it may hold what the client must not see.
       LogError("http", "a handler threw: {}", error.what());
     }
-    if (!responder.answered()) SendError(responder, 500, "internal error");
+    if (!responder.answered()) {
+      SendError(responder, request, 500,
+                {"server", "internal error", "an answer", "report this with the server's log"});
+    }
   }
 
   HttpShared& shared_;
@@ -215,17 +236,23 @@ RouteTable::Match RouteTable::Find(const std::string& method, const std::string&
   return match;
 }
 
-std::string HttpShared::ErrorBody(int status, std::string_view reason) const {
-  if (options.error_body) return options.error_body(status, reason);
-  return fmt::format("{{\"error\":\"{}\"}}", reason);
+void HttpShared::Answer(HttpResponder& responder, const HttpRequest& request, int status,
+                        const Problem& problem, HttpHeaders extra) const {
+  std::string reason = problem.Text();
+  if (options.answered_here) options.answered_here(request, status, reason);
+  extra.emplace_back("Content-Type", "application/json");
+  responder.Send(
+      status, extra,
+      options.error_body ? options.error_body(status, reason) : DumpJson({{"error", reason}}));
 }
 
 void RefuseConnection(HttpShared& shared, int fd) {
   ++shared.counters.refused;
   Socket socket(fd);
+  HttpRequest unread;
+  unread.peer = socket.PeerAddress();
   SocketResponder responder(socket, {0, false, false, true});
-  responder.Send(503, {{"Content-Type", "application/json"}, {"Retry-After", "1"}},
-                 shared.ErrorBody(503, "all connections are in use"));
+  shared.Answer(responder, unread, 503, AllInUse(shared.options.limits), {{"Retry-After", "1"}});
   shared.lingerer.Close(socket.Release());
 }
 

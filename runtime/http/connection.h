@@ -42,7 +42,9 @@ struct HttpShared {
 
   HttpShared(HttpServer::Options given, std::vector<HttpRoute> rows)
       : options(std::move(given)), routes(std::move(rows)), table(options.limits.connections) {}
-  std::string ErrorBody(int status, std::string_view reason) const;
+  // Sends the answer to what no handler answers, and tells who counts.
+  void Answer(HttpResponder& responder, const HttpRequest& request, int status,
+              const Problem& problem, HttpHeaders extra = {}) const;
 };
 
 // Answers 503 in one quick write; for a connection that no thread can serve.

@@ -63,6 +63,11 @@ bool ListHas(std::string_view list, std::string_view word) {
 
 }  // namespace
 
+Problem BodyTooLong(const HttpLimits& limits) {
+  return {"body", "it is too long", fmt::format("at most {} bytes", limits.body_bytes),
+          "send a shorter one, or raise server.bodyBytes"};
+}
+
 std::string_view HttpRequest::Header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
     if (key == name) return value;
@@ -70,13 +75,13 @@ std::string_view HttpRequest::Header(std::string_view name) const {
   return "";
 }
 
-HeadParser::State HeadParser::Refuse(int status, std::string reason) {
-  refusal_ = {status, std::move(reason)};
+HeadParser::State HeadParser::Refuse(int status, Problem problem) {
+  refusal_ = {status, std::move(problem)};
   return State::kRefused;
 }
 
 HeadParser::State HeadParser::Parse(std::string_view bytes) {
-  if (!refusal_.reason.empty()) return State::kRefused;
+  if (refusal_.status != 0) return State::kRefused;
   while (true) {
     const int64_t limit = has_request_line_ ? limits_.header_bytes : limits_.request_line_bytes;
     const int over = has_request_line_ ? 431 : 414;
@@ -84,11 +89,13 @@ HeadParser::State HeadParser::Parse(std::string_view bytes) {
     size_t end = feed == std::string_view::npos ? bytes.size() : feed;
     // A complete line ends in CR, which the limit does not count.
     if (static_cast<int64_t>(end - next_) > limit + 1) {
-      return Refuse(over, fmt::format("{} longer than {} bytes",
-                                      has_request_line_ ? "a header" : "the request line", limit));
+      return Refuse(over, {has_request_line_ ? "header" : "request line", "it is too long",
+                           fmt::format("at most {} bytes", limit), "shorten it"});
     }
     if (static_cast<int64_t>(end + (feed == std::string_view::npos ? 0 : 1)) > limits_.head_bytes) {
-      return Refuse(431, fmt::format("the head is longer than {} bytes", limits_.head_bytes));
+      return Refuse(431,
+                    {"head", "it is too long", fmt::format("at most {} bytes", limits_.head_bytes),
+                     "send fewer or shorter headers"});
     }
     if (feed == std::string_view::npos) {
       scanned_ = bytes.size();
@@ -96,7 +103,8 @@ HeadParser::State HeadParser::Parse(std::string_view bytes) {
     }
     std::string_view line = bytes.substr(next_, feed - next_);
     if (line.empty() || line.back() != '\r')
-      return Refuse(400, "a line that does not end in CR LF");
+      return Refuse(400, {"head", "a line that does not end in CR LF", "lines that end in CR LF",
+                          kSpeakHttp});
     line.remove_suffix(1);
     next_ = feed + 1;
     State state;
@@ -116,24 +124,29 @@ HeadParser::State HeadParser::RequestLine(std::string_view line) {
   size_t first = line.find(' ');
   size_t second = first == std::string_view::npos ? first : line.find(' ', first + 1);
   if (second == std::string_view::npos || line.find(' ', second + 1) != std::string_view::npos) {
-    return Refuse(400, "a request line that is not METHOD TARGET VERSION");
+    return Refuse(400, {"request line", "not three words", "METHOD TARGET VERSION", kSpeakHttp});
   }
   std::string_view method = line.substr(0, first);
   std::string_view target = line.substr(first + 1, second - first - 1);
   std::string_view version = line.substr(second + 1);
-  if (!IsToken(method) || method.size() > 32) return Refuse(400, "a method that is no token");
+  if (!IsToken(method) || method.size() > 32) {
+    return Refuse(400,
+                  {"request line", "a method that is no token", "GET, HEAD or POST", kSpeakHttp});
+  }
   if (version == "HTTP/1.0") {
     head_.http10 = true;
     head_.keep_alive = false;
   } else if (version != "HTTP/1.1") {
     bool other = version.size() == 8 && version.starts_with("HTTP/");
-    return Refuse(other ? 505 : 400, "a version other than HTTP/1.1");
+    return Refuse(other ? 505 : 400, {"request line", "a version of another kind",
+                                      "HTTP/1.1 or HTTP/1.0", "speak HTTP/1.1"});
   }
   if (target.empty() || target.front() != '/' ||
       !std::all_of(target.begin(), target.end(), [](char c) {
         return c > 0x20 && c < 0x7f && c != '#' && c != '"' && c != '<' && c != '>' && c != '\\';
       })) {
-    return Refuse(400, "a target that is not an absolute path in plain ASCII");
+    return Refuse(400, {"request line", "a target of another kind",
+                        "an absolute path in plain ASCII", "encode other characters as %XX"});
   }
   size_t question = target.find('?');
   head_.request.method = method;
@@ -145,22 +158,27 @@ HeadParser::State HeadParser::RequestLine(std::string_view line) {
 HeadParser::State HeadParser::HeaderLine(std::string_view line) {
   HttpHeaders& headers = head_.request.headers;
   if (static_cast<int>(headers.size()) >= limits_.headers) {
-    return Refuse(431, fmt::format("more than {} headers", limits_.headers));
+    return Refuse(431, {"head", "too many headers", fmt::format("at most {}", limits_.headers),
+                        "send fewer"});
   }
   size_t colon = line.find(':');
   std::string_view name = line.substr(0, colon);
   // A name with an underscore reads like one with a hyphen to many a proxy.
   if (colon == std::string_view::npos || !IsToken(name) ||
       name.find('_') != std::string_view::npos) {
-    return Refuse(400, "a header whose name is not letters, digits and hyphens before a colon");
+    return Refuse(400, {"header", "a name of another kind",
+                        "letters, digits and hyphens before a colon", "rename it or leave it out"});
   }
   std::string_view value = TrimSpace(line.substr(colon + 1));
-  if (!IsFieldValue(value)) return Refuse(400, "a header with a control character");
   std::string lower = Lower(name);
+  if (!IsFieldValue(value)) {
+    return Refuse(
+        400, {"header " + lower, "a control character", "printable characters", "leave it out"});
+  }
   bool once = std::find(kOnce.begin(), kOnce.end(), lower) != kOnce.end();
   if (once && std::any_of(headers.begin(), headers.end(),
                           [&](const auto& header) { return header.first == lower; })) {
-    return Refuse(400, fmt::format("the header {} twice", lower));
+    return Refuse(400, {"header " + lower, "it stands twice", "one of it", "send it once"});
   }
   headers.emplace_back(std::move(lower), value);
   return State::kMore;
@@ -170,38 +188,56 @@ HeadParser::State HeadParser::Finish() {
   bool has_host = false, has_length = false, chunked = false;
   for (const auto& [name, value] : head_.request.headers) {
     if (name == "host") {
-      if (!IsHost(value)) return Refuse(400, "a host header that names no host");
+      if (!IsHost(value)) {
+        return Refuse(400, {"header host", "it names no host", "a name or address, and a port",
+                            "send the host of the URL"});
+      }
       has_host = true;
     } else if (name == "content-length") {
       bool digits =
           !value.empty() && value.size() <= 18 &&
           std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
-      if (!digits) return Refuse(400, "a content-length that is no plain number");
+      if (!digits) {
+        return Refuse(400, {"header content-length", "no plain number", "decimal digits",
+                            "send the number of bytes of the body"});
+      }
       has_length = true;
       head_.framing = BodyFraming::kLength;
       head_.length = std::stoll(value);
     } else if (name == "transfer-encoding") {
-      if (Lower(value) != "chunked") return Refuse(400, "a transfer-encoding other than chunked");
+      if (Lower(value) != "chunked") {
+        return Refuse(400, {"header transfer-encoding", "an encoding of another kind", "chunked",
+                            "send the body as it is"});
+      }
       chunked = true;
     } else if (name == "trailer") {
-      return Refuse(400, "trailers are not taken");
+      return Refuse(400, {"header trailer", "headers after the body", "headers before it only",
+                          "leave it out"});
     } else if (name == "content-encoding") {
-      if (Lower(value) != "identity") return Refuse(415, "a compressed body is not taken");
+      if (Lower(value) != "identity") {
+        return Refuse(415, {"header content-encoding", "a compressed body", "identity",
+                            "send the body as it is"});
+      }
     } else if (name == "expect") {
-      if (Lower(value) != "100-continue")
-        return Refuse(417, "an expectation other than 100-continue");
+      if (Lower(value) != "100-continue") {
+        return Refuse(417, {"header expect", "an expectation of another kind", "100-continue",
+                            "leave it out"});
+      }
       head_.expect_continue = !head_.http10;
     } else if (name == "connection") {
       if (ListHas(value, "close")) head_.keep_alive = false;
     }
   }
-  if (!has_host && !head_.http10) return Refuse(400, "no host header");
+  if (!has_host && !head_.http10) {
+    return Refuse(400, {"header host", "it is absent", "one in every HTTP/1.1 request", "add it"});
+  }
   if (chunked && (has_length || head_.http10)) {
-    return Refuse(400, "both a length and chunks, or chunks in HTTP/1.0");
+    return Refuse(400, {"header transfer-encoding", "it stands beside a length or in HTTP/1.0",
+                        "one framing: a content-length, or chunks", kSpeakHttp});
   }
   if (chunked) head_.framing = BodyFraming::kChunked;
   if (head_.length > limits_.body_bytes) {
-    return Refuse(413, fmt::format("the body is longer than {} bytes", limits_.body_bytes));
+    return Refuse(413, BodyTooLong(limits_));
   }
   return State::kDone;
 }

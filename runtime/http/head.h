@@ -10,11 +10,17 @@
 
 namespace ashlar {
 
-// Why a request is refused before routing: the status to send and one line.
+// Why a request is refused before a handler sees it: the status to send, and the mistake.
 struct HttpRefusal {
   int status = 0;
-  std::string reason;
+  Problem problem;
 };
+
+// What to do about framing that no usual client sends.
+inline constexpr const char* kSpeakHttp = "use a client that speaks strict HTTP/1.1";
+
+// The mistake of a body over its limit, however it is framed.
+Problem BodyTooLong(const HttpLimits& limits);
 
 enum class BodyFraming { kNone, kLength, kChunked };
 
@@ -42,7 +48,7 @@ class HeadParser {
   const HttpRefusal& refusal() const { return refusal_; }
 
  private:
-  State Refuse(int status, std::string reason);
+  State Refuse(int status, Problem problem);
   State RequestLine(std::string_view line);
   State HeaderLine(std::string_view line);
   State Finish();

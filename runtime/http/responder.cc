@@ -66,8 +66,7 @@ std::string SocketResponder::Head(int status, const HttpHeaders& headers) const 
 
 void SocketResponder::Put(std::string_view bytes) {
   if (!alive_) return;
-  auto outcome =
-      socket_.Write(bytes, HttpClock::now() + std::chrono::seconds(options_.write_seconds));
+  auto outcome = socket_.Write(bytes, HttpClock::now() + HttpSpan(options_.write_seconds));
   if (outcome == Socket::Outcome::kOk) return;
   alive_ = false;
   timed_out_ = outcome == Socket::Outcome::kTimeout;

@@ -12,7 +12,7 @@ std::string_view StatusText(int status);
 class SocketResponder final : public HttpResponder {
  public:
   struct Options {
-    int write_seconds = 60;     // for each piece, absolute
+    double write_seconds = 60;  // for each piece, absolute
     bool without_body = false;  // answers HEAD
     bool http10 = false;        // no chunks: the body ends with the connection
     bool close = false;         // says so

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/problem.h"
 #include "base/result.h"
 
 namespace ashlar {
@@ -20,11 +21,11 @@ struct HttpLimits {
   int headers = 64;
   int64_t body_bytes = 8 << 20;
   // Each is absolute, counted from the first moment of its phase: a byte now and then buys no time.
-  int head_seconds = 10, body_seconds = 30, idle_seconds = 75, stuck_reader_seconds = 60;
+  double head_seconds = 10, body_seconds = 30, idle_seconds = 75, stuck_reader_seconds = 60;
   int64_t body_bytes_per_second = 1024;  // slower on average, after five seconds, is timed out
   int connections = 256;                 // served at once; more get 503 with Retry-After
   int reserved_connections = 8;          // beside these, for routes marked `always`
-  int reserved_head_seconds = 2;         // head time while only reserved connections are left
+  double reserved_head_seconds = 2;      // head time while only reserved connections are left
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
@@ -72,9 +73,13 @@ class HttpServer {
     std::string host = "0.0.0.0";
     int port = 8000;  // 0: any free one
     HttpLimits limits;
-    // Called for a path or method without a row, and for refusals before routing (status, one-line
-    // reason): writes the body, which is sent as application/json.
+    // Writes the body, application/json, of what the server answers by itself: a path or method
+    // without a row, a refusal before the handler, a handler that threw. `reason` is one line in
+    // four parts.
     std::function<std::string(int status, std::string_view reason)> error_body;
+    // Called once for each such answer, just before it is sent, on the thread that sends it; the
+    // request as far as it was read. Keys may be among its headers.
+    std::function<void(const HttpRequest&, int status, std::string_view reason)> answered_here;
     // Called first on every request, before its body is read; a status other than 0 is sent with
     // error_body instead of the handler's answer.
     std::function<int(const HttpRequest&)> authorize;

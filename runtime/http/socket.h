@@ -10,6 +10,10 @@ namespace ashlar {
 
 using HttpClock = std::chrono::steady_clock;
 
+inline HttpClock::duration HttpSpan(double seconds) {
+  return std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(seconds));
+}
+
 class Socket {
  public:
   // Takes the descriptor over: non-blocking, not inherited by children, without Nagle's delay.

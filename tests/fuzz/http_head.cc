@@ -37,7 +37,8 @@ Outcome Read(std::string_view input, size_t piece, const HttpLimits& limits) {
   }
   if (state == HeadParser::State::kMore) return outcome;
   if (state == HeadParser::State::kRefused) {
-    Check(parser.refusal().status >= 400 && !parser.refusal().reason.empty(), "a refusal says why");
+    Check(parser.refusal().status >= 400 && !parser.refusal().problem.found.empty(),
+          "a refusal says why");
     outcome.status = parser.refusal().status;
     return outcome;
   }

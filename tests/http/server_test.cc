@@ -1,9 +1,12 @@
 #include "http/server.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -27,6 +30,16 @@ class ServerTest : public testing::Test {
     options.limits = limits;
     options.error_body = [](int status, std::string_view reason) {
       return std::to_string(status) + " " + std::string(reason);
+    };
+    options.answered_here = [this](const HttpRequest& request, int status,
+                                   std::string_view reason) {
+      std::lock_guard lock(mutex_);
+      answered_here_.push_back(fmt::format("{} {} {} {}", request.method, request.path, status,
+                                           reason.substr(0, reason.find(':'))));
+      EXPECT_EQ(request.peer, "127.0.0.1");
+      // Four parts, so that a client sees what is allowed and what to do.
+      EXPECT_EQ(std::count(reason.begin(), reason.end(), ';'), 1) << reason;
+      EXPECT_GE(std::count(reason.begin(), reason.end(), ':'), 2) << reason;
     };
     options.authorize = [](const HttpRequest& request) {
       return request.path == "/secret" && request.Header("authorization") != "Bearer k" ? 401 : 0;
@@ -101,6 +114,18 @@ class ServerTest : public testing::Test {
     return answer;
   }
 
+  // "METHOD PATH STATUS PLACE" of each answer that no handler gave; waits for the last of `count`.
+  std::vector<std::string> AnsweredHere(size_t count) {
+    auto all = [this] {
+      std::lock_guard lock(mutex_);
+      return answered_here_;
+    };
+    Eventually([&] { return all().size() >= count; });
+    return all();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> answered_here_;
   std::atomic<bool> release_{false};
   std::atomic<int> gone_{0};
   std::unique_ptr<HttpServer> server_;
@@ -134,7 +159,8 @@ TEST_F(ServerTest, RoutesByExactPathAndMethod) {
   EXPECT_EQ(Client().Get("/plain/").status, 404);
   EXPECT_EQ(Client().Get("/PLAIN").status, 404);
   EXPECT_EQ(Client().Get("/%70lain").status, 404);
-  EXPECT_EQ(Client().Get("/absent").body, "404 no such path");
+  EXPECT_EQ(Client().Get("/absent").body,
+            "404 path: there is no such path: the paths that docs/api.md lists; check the URL");
   HttpAnswer answer = Client().Post("/plain", "");
   EXPECT_EQ(answer.status, 405);
   EXPECT_EQ(answer.headers["allow"], "GET, HEAD");
@@ -205,13 +231,57 @@ TEST_F(ServerTest, RefusesForgedFramingAndCloses) {
   EXPECT_EQ(Hostile("GET /" + std::string(5000, 'a')).status, 414);
   EXPECT_EQ(Hostile(post + "X: " + std::string(9000, 'a')).status, 431);
   EXPECT_EQ(server_->counters().malformed, 10);
+  EXPECT_EQ(AnsweredHere(10).size(), 10u);
+}
+
+TEST_F(ServerTest, TellsOfEachAnswerThatNoHandlerGave) {
+  HttpLimits limits;
+  limits.body_bytes = 10;
+  StartWith(limits);
+  Client().Get("/absent");
+  Client().Post("/plain", "");
+  Client().Get("/secret");
+  Client().Get("/throw");
+  Client().Post("/echo", "more than ten bytes");
+  Client().Get("/plain", "X: " + std::string(9000, 'a') + "\r\n");
+  EXPECT_THAT(AnsweredHere(6),
+              testing::ElementsAre("GET /absent 404 path", "POST /plain 405 method",
+                                   "GET /secret 401 header authorization", "GET /throw 500 server",
+                                   "POST /echo 413 body", "GET /plain 431 header"));
+}
+
+TEST_F(ServerTest, TellsOfAConnectionThatFoundNoPlace) {
+  HttpLimits limits;
+  limits.connections = 1;
+  limits.reserved_connections = 1;
+  StartWith(limits);
+  RawClient stream = Client();
+  stream.Say("GET /until-gone HTTP/1.1\r\nHost: a\r\n\r\n");
+  stream.ReadUntil("x");
+  auto told = [&](const std::string& what) {
+    std::vector<std::string> all = AnsweredHere(0);
+    return std::find(all.begin(), all.end(), what) != all.end();
+  };
+  // Read on the reserved place, and refused there.
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_EQ(Client().Get("/plain").status, 503);
+    return told("GET /plain 503 connection");
+  }));
+  // One of these holds the reserved place for its head time; of the next nothing is read.
+  std::vector<RawClient> crowd;
+  EXPECT_TRUE(Eventually([&] {
+    crowd.push_back(Client());
+    return told("  503 connection");
+  }));
+  release_ = true;
 }
 
 TEST_F(ServerTest, TheSecretOfARefusalIsNotInAHeader) {
   StartWith({});
   HttpAnswer answer = Client().Get("/throw");
   EXPECT_EQ(answer.status, 500);
-  EXPECT_EQ(answer.body, "500 internal error");
+  EXPECT_EQ(answer.body,
+            "500 server: internal error: an answer; report this with the server's log");
   for (const auto& [name, value] : answer.headers) {
     EXPECT_EQ(value.find("inner text"), std::string::npos) << name;
   }
@@ -233,14 +303,16 @@ TEST_F(ServerTest, BodyAtLimitAndOneOver) {
   EXPECT_EQ(Client().Post("/echo", std::string(1000, 'a')).body.size(), 1000u);
   HttpAnswer answer = Client().Post("/echo", std::string(1001, 'a'));
   EXPECT_EQ(answer.status, 413);
-  EXPECT_EQ(answer.body, "413 the body is longer than 1000 bytes");
+  EXPECT_EQ(answer.body,
+            "413 body: it is too long: at most 1000 bytes; send a shorter one, or raise "
+            "server.bodyBytes");
   // A client that goes on sending still gets to read the answer.
   EXPECT_EQ(Client().Post("/echo", std::string(4'000'000, 'a')).status, 413);
 }
 
 TEST_F(ServerTest, ASlowHeadIsEndedAtItsDeadlineHoweverItDrips) {
   HttpLimits limits;
-  limits.head_seconds = 1;
+  limits.head_seconds = 0.3;
   StartWith(limits);
   RawClient client = Client();
   auto start = Clock::now();
@@ -250,11 +322,12 @@ TEST_F(ServerTest, ASlowHeadIsEndedAtItsDeadlineHoweverItDrips) {
   EXPECT_EQ(client.Answer().status, 408);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
   EXPECT_EQ(server_->counters().timed_out, 1);
+  EXPECT_THAT(AnsweredHere(1), testing::ElementsAre("GET /plain 408 head"));
 }
 
 TEST_F(ServerTest, ASlowBodyIsEndedAtItsDeadlineHoweverItDrips) {
   HttpLimits limits;
-  limits.body_seconds = 1;
+  limits.body_seconds = 0.3;
   StartWith(limits);
   RawClient client = Client();
   auto start = Clock::now();
@@ -263,12 +336,13 @@ TEST_F(ServerTest, ASlowBodyIsEndedAtItsDeadlineHoweverItDrips) {
   }
   EXPECT_EQ(client.Answer().status, 408);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+  EXPECT_THAT(AnsweredHere(1), testing::ElementsAre("POST /echo 408 body"));
 }
 
 TEST_F(ServerTest, AnIdleConnectionIsClosedAfterItsTimeWithoutAWord) {
   HttpLimits limits;
-  limits.idle_seconds = 1;
-  limits.head_seconds = 1;
+  limits.idle_seconds = 0.1;
+  limits.head_seconds = 0.3;
   StartWith(limits);
   RawClient used = Client();
   EXPECT_EQ(used.Get("/plain").status, 200);
@@ -282,7 +356,7 @@ TEST_F(ServerTest, AnIdleConnectionIsClosedAfterItsTimeWithoutAWord) {
 
 TEST_F(ServerTest, AReaderThatIsStuckLosesItsStream) {
   HttpLimits limits;
-  limits.stuck_reader_seconds = 1;
+  limits.stuck_reader_seconds = 0.2;
   StartWith(limits);
   RawClient client(server_->port(), 4096);
   client.Say("GET /flood HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -340,6 +414,8 @@ TEST_F(ServerTest, HealthAnswersWhileEveryPlaceStreams) {
     EXPECT_EQ(Client().Get("/health").body, "well");
     // Served at all, from the reserved places; how fast is measured end to end, without sanitizers.
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+    // The client has its answer a moment before the server has its thread back.
+    EXPECT_TRUE(Eventually([&] { return server_->counters().open == 64; }));
   }
   HttpAnswer refused = Client().Get("/plain");
   EXPECT_EQ(refused.status, 503);
