@@ -8,9 +8,6 @@
 
 namespace ashlar {
 
-float HalfToFloat(uint16_t half);
-float BFloat16ToFloat(uint16_t bits);
-
 // `bytes` hold out.size() values of F32, F16 or BF16, at any alignment; `offset` is added to each.
 void ToFloats(DType dtype, std::span<const std::byte> bytes, float offset, std::span<float> out);
 

@@ -2,36 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <vector>
 
 namespace ashlar {
 namespace {
-
-// IEEE 754 binary16 by its definition.
-double Half(uint32_t bits) {
-  double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  int exponent = static_cast<int>(bits >> 10 & 31);
-  double fraction = (bits & 1023) / 1024.0;
-  if (exponent == 31) return bits & 1023 ? std::nan("") : sign * INFINITY;
-  return exponent == 0 ? sign * std::ldexp(fraction, -14)
-                       : sign * std::ldexp(1 + fraction, exponent - 15);
-}
-
-TEST(HalfToFloat, IsExactForEveryBitPattern) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    float value = HalfToFloat(static_cast<uint16_t>(bits));
-    double expected = Half(bits);
-    if (std::isnan(expected)) {
-      EXPECT_TRUE(std::isnan(value)) << bits;
-    } else {
-      EXPECT_EQ(value, expected) << bits;
-      EXPECT_EQ(std::signbit(value), (bits & 0x8000) != 0) << bits;
-    }
-  }
-}
 
 TEST(ToFloats, ReadsEachFormatAtAnyAlignmentAndAddsTheOffset) {
   struct {
