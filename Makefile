@@ -8,7 +8,7 @@ CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
 VENV := $(HOME)/.cache/ashlar/venv
 PORT ?= 8000
 
-.PHONY: help run test build setup setup-test unit tsan e2e fuzz bench-cpu tidy
+.PHONY: help run test build build-gpu gpu-bundle check-gpu setup setup-test unit tsan e2e fuzz bench-cpu tidy
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,16 @@ test: setup-test build unit tsan e2e ## every check that CI makes
 build: setup ## the release binary and its plugins
 	cmake --preset release -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset release -j $(JOBS) --target ashlar
+
+build-gpu: ## the CUDA plugin for every capability and the HIP plugin, into build/gpu
+	kernels/cuda/build.sh build/gpu
+	kernels/hip/build.sh build/gpu
+
+gpu-bundle: build ## the release binary with its libraries, for a GPU host without packages
+	tests/gpu/bundle.sh build/release build/gpu-bundle
+
+check-gpu: ## on a GPU host: build there, check every op and row, sanitize, time
+	tests/gpu/build_and_check.sh build/gpu-check
 
 setup: ## packages and tool chain
 	@tests/support/setup.sh build

@@ -29,8 +29,7 @@ targets=()
 for capability in "${capabilities[@]}"; do
   targets+=("-gencode=arch=compute_$capability,code=sm_$capability")
 done
-flags=(-std=c++20 -O3 -Iinclude -I. -DASHLAR_GPU_CUDA -Xcompiler=-fPIC,-Wall,-Wextra,-Wno-unknown-pragmas
-  -Xcompiler=-fvisibility=hidden "${targets[@]}")
+flags=(-std=c++20 -O3 -Iinclude -I. -DASHLAR_GPU_CUDA -Xcompiler=-fPIC,-Wall,-Wextra,-Wno-unknown-pragmas "${targets[@]}")
 objects=$out/objects
 mkdir -p "$objects"
 

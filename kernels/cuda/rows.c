@@ -10,9 +10,9 @@ const ashlar_row ashlar_cuda_rows[] = {
         .name = "CUDA_PAGED",
         .platform = "cuda",
         .kinds = FULL_AND_WINDOW,
-        .dtypes = HALVES,
-        .kv_dtypes = HALVES | ASHLAR_DTYPE_BIT(ASHLAR_F8_E4M3),
-        .head_sizes = {64, 80, 96, 128, 256},
+        .dtypes = HALVES | ASHLAR_DTYPE_BIT(ASHLAR_F32),
+        .kv_dtypes = HALVES,
+        .head_sizes = {32, 64, 80, 96, 128, 256},
         .kernel_blocks = {{16, 1}},
         .preferred_block = 16,
         .layouts = {ASHLAR_LBHNC, ASHLAR_LBNHC, ASHLAR_BLHNC, ASHLAR_BLNHC, ASHLAR_BHLNC,
@@ -22,7 +22,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 80,
         .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
-        .verification = ASHLAR_PLANNED,
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* wgmma over tiles that TMA brings: a tile is 64 tokens of one head and must lie in one block.
      */
@@ -57,6 +57,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .features = ASHLAR_HAS_KV_CONNECTOR | ASHLAR_READS_LAYOUT_STRIDES,
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 80,
+        .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
         .verification = ASHLAR_PLANNED,
     },
     {

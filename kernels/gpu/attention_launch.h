@@ -5,7 +5,7 @@
 
 namespace ashlar::gpu_kernels {
 
-inline constexpr int kAttentionHeadSizes[] = {64, 80, 96, 128, 256};
+inline constexpr int kAttentionHeadSizes[] = {32, 64, 80, 96, 128, 256};
 
 // Which kernels a step needs.
 struct AttentionLaunch {
@@ -48,6 +48,8 @@ gpu::Error LaunchAttention(const AttentionLaunch& launch, gpu::Stream stream,
   return gpu::WithWave(launch.wave, [&](auto wave) {
     constexpr int kWave = wave;
     switch (p.args.kv.head_dim) {
+      case 32:
+        return LaunchHeadDim<T, 32, kWave>(launch, stream, p);
       case 64:
         return LaunchHeadDim<T, 64, kWave>(launch, stream, p);
       case 80:

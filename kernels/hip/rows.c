@@ -10,17 +10,17 @@ const ashlar_row ashlar_hip_rows[] = {
         .name = "HIP_PAGED",
         .platform = "hip",
         .kinds = FULL_AND_WINDOW,
-        .dtypes = HALVES,
+        .dtypes = HALVES | ASHLAR_DTYPE_BIT(ASHLAR_F32),
         .kv_dtypes = HALVES,
-        .head_sizes = {64, 80, 96, 128, 256},
+        .head_sizes = {32, 64, 80, 96, 128, 256},
         .kernel_blocks = {{16, 1}},
         .preferred_block = 16,
         .layouts = {ASHLAR_LBHNC, ASHLAR_LBNHC, ASHLAR_BLHNC, ASHLAR_BLNHC, ASHLAR_BHLNC,
                     ASHLAR_LHBNC},
         .features = ASHLAR_HAS_WINDOW | ASHLAR_HAS_KV_CONNECTOR | ASHLAR_IS_BATCH_INVARIANT |
                     ASHLAR_READS_LAYOUT_STRIDES,
-        .built_for = {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"},
-        .verification = ASHLAR_PLANNED,
+        .built_for = {"gfx90a", "gfx942", "gfx1030"},
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* Matrix cores of CDNA2 and CDNA3. */
     {

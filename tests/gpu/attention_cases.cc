@@ -77,7 +77,7 @@ struct AttentionProblem {
 AttentionProblem MakeAttention(Random& random) {
   AttentionProblem p;
   const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
-  const int head_dim = random.Pick({64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
+  const int head_dim = random.Pick({32, 64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
   const int group = static_cast<int>(random.Int(1, 16));
   const int block_tokens = random.Pick({16, 32, 48, 64});
   p.q_heads = kv_heads * group;
@@ -176,7 +176,7 @@ void AttentionCase(const Context& c) {
   const std::vector<float> want = Run(c.reference, p, p.q, p.query_start, p.context, p.table);
   double largest = 1;
   for (float value : want) largest = std::max(largest, std::fabs(double{value}));
-  const double step = p.cache.view.dtype == ASHLAR_F16 ? 0x1p-9 : 0x1p-6;
+  const double step = p.cache.view.dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7;
   const std::vector<double> tolerance(want.size(), largest * step);
   c.report.Compare(c.op, p.text, Run(c.plugin, p, p.q, p.query_start, p.context, p.table), want,
                    tolerance);
@@ -197,7 +197,8 @@ void AttentionCase(const Context& c) {
 // all else in the cache bit for bit.
 void QkvCase(const Context& c) {
   const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
-  const int head_dim = c.random.Pick({64, 80, 96, 128, 256}), kv_heads = c.random.Pick({1, 2, 4});
+  const int head_dim = c.random.Pick({32, 64, 80, 96, 128, 256}),
+            kv_heads = c.random.Pick({1, 2, 4});
   const int q_heads = kv_heads * static_cast<int>(c.random.Int(1, 5)), blocks = 6;
   const int block_tokens = 16, tokens = static_cast<int>(c.random.Int(1, 30));
   const Cache cache = MakeCache(c.random, dtype, blocks, block_tokens, kv_heads, head_dim);
