@@ -18,6 +18,8 @@ constexpr Architecture kArchitectures[] = {
     {"deepseek_v32", "", false, ReadDeepSeekV3, nullptr},
     {"falcon_h1", "", false, ReadFalconH1, nullptr},
     {"gemma2", "", false, ReadGemma2, nullptr},
+    {"gemma3n_text", "", false, ReadGemma3n, nullptr},
+    {"gemma4_text", "", false, ReadGemma4, nullptr},
     {"glm4_moe", "", false, ReadGlm4Moe, nullptr},
     {"glm4_moe_lite", "", false, ReadGlm4MoeLite, nullptr},
     {"glm_moe_dsa", "", false, ReadDeepSeekV3, nullptr},

@@ -49,6 +49,9 @@ void ReadKimiLinear(ConfigReader& reader, ModelConfig& config);
 void ReadQwen35(ConfigReader& reader, ModelConfig& config);
 void ReadQwen35Moe(ConfigReader& reader, ModelConfig& config);
 void ReadQwen3Next(ConfigReader& reader, ModelConfig& config);
+// gemma_nested.cc
+void ReadGemma3n(ConfigReader& reader, ModelConfig& config);
+void ReadGemma4(ConfigReader& reader, ModelConfig& config);
 // hybrid.cc
 void ReadBamba(ConfigReader& reader, ModelConfig& config);
 void ReadFalconH1(ConfigReader& reader, ModelConfig& config);

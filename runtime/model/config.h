@@ -31,11 +31,12 @@ struct LayerSpec {
   KvKind kind = KvKind::kFull;
   int heads = 0, kv_heads = 0;
   int head_dim = 0, head_dim_v = 0;  // MLA: of the latent with its rotary part, and 0
-  int window = 0;       // tokens: the window of the sliding kinds, the chunk of the chunked kind,
-                        // what an encoder-only layer sees on either side; 0: everything
-  int sink_tokens = 0;  // of the sink kind
-  bool sinks = false;   // a learned sink term beside the scores; the kind stays
-  bool sparse = false;  // an indexer picks the keys
+  int window = 0;         // tokens: the window of the sliding kinds, the chunk of the chunked kind,
+                          // what an encoder-only layer sees on either side; 0: everything
+  int sink_tokens = 0;    // of the sink kind
+  bool sinks = false;     // a learned sink term beside the scores; the kind stays
+  bool sparse = false;    // an indexer picks the keys
+  int indexer_bytes = 0;  // of a sparse layer: what its indexer caches a token, beside the latent
   std::vector<StateShape> states;  // of the mamba kind: all that is cached
   float scale = 0;                 // of q.k; 1/sqrt(head_dim) for most
   int rope = 0;                    // index into ModelConfig::ropes

@@ -2,15 +2,29 @@
 
 #include <cmath>
 
+#include "base/checked.h"
 #include "model/architecture.h"
 #include "model/common.h"
 
 namespace ashlar {
 namespace {
 
-double CountedIndexer(ConfigReader& reader, double hidden, double q_rank) {
-  auto heads = static_cast<double>(reader.Integer("index_n_heads", 1, kMaxRank));
-  auto head_dim = static_cast<double>(reader.Integer("index_head_dim", 1, kMaxRank));
+struct Indexer {
+  int64_t heads, head_dim;
+};
+
+Indexer ReadIndexer(ConfigReader& reader) {
+  return {.heads = reader.Integer("index_n_heads", 1, kMaxRank),
+          .head_dim = reader.Integer("index_head_dim", 1, kMaxRank)};
+}
+
+// One key a token in 8-bit floats, with a float32 scale for each 128 of them.
+int IndexerBytes(const Indexer& indexer) {
+  return static_cast<int>(indexer.head_dim + 4 * CeilDiv<int64_t>(indexer.head_dim, 128));
+}
+
+double IndexerWeights(const Indexer& indexer, double hidden, double q_rank) {
+  auto heads = static_cast<double>(indexer.heads), head_dim = static_cast<double>(indexer.head_dim);
   return q_rank * heads * head_dim + hidden * (head_dim + heads);
 }
 
@@ -60,7 +74,11 @@ LayerSpec ReadLatentAttention(ConfigReader& reader, ModelConfig& config, int lay
   weights +=
       static_cast<double>(rank) * static_cast<double>(heads) * static_cast<double>(plain + value);
   weights += hidden * static_cast<double>(heads) * static_cast<double>(value);
-  if (layer.sparse) weights += CountedIndexer(reader, hidden, inner);
+  if (layer.sparse) {
+    Indexer indexer = ReadIndexer(reader);
+    layer.indexer_bytes = IndexerBytes(indexer);
+    weights += IndexerWeights(indexer, hidden, inner);
+  }
   config.weights.linear += weights * layers;
   return layer;
 }

@@ -149,8 +149,9 @@ void CheckRopeTypes(ConfigReader& reader) {
     if (!object.is_object()) continue;
     ConfigReader settings = ConfigReader::Nested(reader, object, key);
     check(settings);
-    for (const auto& [kind, of_kind] : object.items()) {  // keyed by layer type
-      if (!of_kind.is_object()) continue;
+    for (const auto& [kind, value] : object.items()) {
+      if (!kind.ends_with("_attention")) continue;  // keyed by layer type
+      Json of_kind = settings.Object(kind);
       ConfigReader nested = ConfigReader::Nested(settings, of_kind, kind);
       check(nested);
     }

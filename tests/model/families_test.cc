@@ -189,6 +189,23 @@ TEST(Gemma3, ATextConfigMayLeaveOutWhatItsClassSays) {
   EXPECT_EQ(model.layers[0].head_dim, 256);
 }
 
+TEST(Gemma3n, ReadersOfEarlierCachesAreLeftOut) {
+  ModelConfig model = Read(PublicConfig("gemma-3n-e4b"));
+  EXPECT_EQ(Kinds(model), "ssssfssssfssssfssssf");  // 20 of 35
+  Json config = PublicConfig("gemma-3n-e4b");
+  config["text_config"]["num_kv_shared_layers"] = 35;
+  EXPECT_THAT(Refusal(config), HasSubstr("num_kv_shared_layers: 35: an integer from 0 to 34"));
+}
+
+TEST(Gemma4, FullLayersHaveHeadsOfTheirOwn) {
+  ModelConfig model = Read(PublicConfig("gemma-4-31b"));
+  EXPECT_EQ(Kinds(model).substr(0, 6), "sssssf");
+  EXPECT_EQ(model.layers[0].kv_heads, 16);
+  EXPECT_EQ(model.layers[0].head_dim, 256);
+  EXPECT_EQ(model.layers[5].kv_heads, 4);
+  EXPECT_EQ(model.layers[5].head_dim, 512);
+}
+
 TEST(PlannedRope, KnownTypesPassAndOthersAreNamed) {
   Json config = PublicConfig("olmo-3-7b");
   config["rope_scaling"] = {{"type", "longrope"}};

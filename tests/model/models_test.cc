@@ -36,7 +36,7 @@ std::string LayerText(const LayerSpec& layer) {
   if (layer.head_dim_v != layer.head_dim) text += fmt::format("/{}", layer.head_dim_v);
   if (layer.window > 0) text += fmt::format(", window {}", layer.window);
   if (layer.sinks) text += ", sinks";
-  if (layer.sparse) text += ", sparse";
+  if (layer.sparse) text += fmt::format(", sparse, indexer of {} bytes", layer.indexer_bytes);
   return text;
 }
 
