@@ -17,13 +17,15 @@ constexpr int32_t kSplit = 256;  // keys
 struct Problem {
   const ashlar_attention& a;
   int64_t group;   // query heads of one KV head
+  int64_t heads;   // of those, in one unit
   int64_t tokens;  // query tokens in one unit
 };
 
-// Query tokens [begin, end) (index in the step) of one sequence and KV head.
+// Query tokens [begin, end) (index in the step) of one sequence, with some heads of one KV head.
 struct Unit {
   int32_t sequence;
-  int32_t head;
+  int32_t head;  // KV head
+  int64_t first_query_head, query_heads;
   int64_t begin, end;
 };
 
@@ -100,11 +102,10 @@ void Merge(const State& total, const State& part, int rows, int64_t dim) {
 // The rows of one unit and the keys that they see.
 class UnitRows {
  public:
-  UnitRows(const Problem& p, const Unit& unit, float* q)
-      : a_(p.a), unit_(unit), group_(p.group), q_(q) {
+  UnitRows(const Problem& p, const Unit& unit, float* q) : a_(p.a), unit_(unit), q_(q) {
     for (int64_t token = unit.begin; token < unit.end; ++token) {
       const int64_t position = Position(a_, unit.sequence, token);
-      for (int64_t g = 0; g < group_; ++g, ++rows_) {
+      for (int64_t h = 0; h < unit.query_heads; ++h, ++rows_) {
         first_[rows_] = a_.window > 0 ? std::max<int64_t>(0, position - a_.window + 1) : 0;
         last_[rows_] = position + 1;
       }
@@ -121,8 +122,8 @@ class UnitRows {
     const int64_t dim = a_.kv.head_dim;
     float* to = q_;
     for (int64_t token = unit_.begin; token < unit_.end; ++token) {
-      const float* from = Row(a_.q, token) + unit_.head * group_ * dim;
-      for (int64_t i = 0; i < group_ * dim; ++i) *to++ = from[i] * a_.scale;
+      const float* from = Row(a_.q, token) + unit_.first_query_head * dim;
+      for (int64_t i = 0; i < unit_.query_heads * dim; ++i) *to++ = from[i] * a_.scale;
     }
   }
 
@@ -153,7 +154,8 @@ class UnitRows {
   void Store(const State& state) const {
     const int64_t dim = a_.kv.head_dim_v;
     for (int r = 0; r < rows_; ++r) {
-      float* to = Row(a_.out, unit_.begin + r / group_) + (unit_.head * group_ + r % group_) * dim;
+      float* to = Row(a_.out, unit_.begin + r / unit_.query_heads) +
+                  (unit_.first_query_head + r % unit_.query_heads) * dim;
       const float inverse = 1.0f / state.sum[r];
       for (int64_t i = 0; i < dim; ++i) to[i] = state.out[r * dim + i] * inverse;
     }
@@ -162,7 +164,6 @@ class UnitRows {
  private:
   const ashlar_attention& a_;
   const Unit unit_;
-  const int64_t group_;
   float* const q_;
   int rows_ = 0;
   int32_t first_[kAttentionRows] = {}, last_[kAttentionRows] = {};
@@ -179,8 +180,10 @@ std::vector<Unit> MakeUnits(const Problem& p) {
   std::vector<Unit> units;
   for (int32_t s = 0; s < p.a.sequences; ++s)
     for (int32_t head = 0; head < p.a.kv.kv_heads; ++head)
-      for (int64_t t = p.a.query_start[s]; t < p.a.query_start[s + 1]; t += p.tokens)
-        units.push_back({s, head, t, std::min<int64_t>(t + p.tokens, p.a.query_start[s + 1])});
+      for (int64_t h = 0; h < p.group; h += p.heads)
+        for (int64_t t = p.a.query_start[s]; t < p.a.query_start[s + 1]; t += p.tokens)
+          units.push_back({s, head, head * p.group + h, std::min(p.heads, p.group - h), t,
+                           std::min<int64_t>(t + p.tokens, p.a.query_start[s + 1])});
   return units;
 }
 
@@ -238,10 +241,8 @@ int RunSplit(ashlar_device& device, const Problem& p, const std::vector<Unit>& u
 int Attention(ashlar_device& device, const ashlar_attention& args) {
   if (const std::string wrong = CheckArgs(args); !wrong.empty()) return Fail(wrong);
   const int64_t group = args.q.shape[1] / args.kv.kv_heads;
-  if (group > kAttentionRows)
-    return Fail("attention: " + std::to_string(group) + " query heads to one KV head; at most " +
-                std::to_string(kAttentionRows));
-  const Problem p{args, group, kAttentionRows / group};
+  const int64_t heads = std::min<int64_t>(group, kAttentionRows);
+  const Problem p{args, group, heads, kAttentionRows / heads};
   const std::vector<Unit> units = MakeUnits(p);
   if (units.empty()) return ASHLAR_OK;
   for (Scratch& scratch : device.per_thread)

@@ -29,6 +29,25 @@ inline constexpr int kFloatRows = 4, kFloatColumns = 4;
 inline constexpr int kFloatRows = 2, kFloatColumns = 2;
 #endif
 
+// The first rows of x meet a weight still in memory: fetches the rows that follow, at the same
+// columns. Later ones fetch what they are about to read, which costs nothing more.
+template <int kColumns>
+ASHLAR_INLINE void FetchAhead(const char* const w[kColumns], int64_t at) {
+  for (int c = 0; c < kColumns; ++c) __builtin_prefetch(w[c] + at);
+}
+
+template <int kColumns>
+ASHLAR_INLINE void StoreSums(const FloatMatmul& a, int64_t row, int64_t column,
+                             const F32x16 acc[kColumns]) {
+  float sums[kColumns];
+  if constexpr (kColumns == 4)
+    ReduceAdd4(acc, sums);
+  else
+    for (int c = 0; c < kColumns; ++c) sums[c] = ReduceAdd(acc[c]);
+  float* out = a.out + row * a.out_stride + column;
+  for (int c = 0; c < kColumns; ++c) out[c] = a.bias ? sums[c] + a.bias[column + c] : sums[c];
+}
+
 template <class R, int kRows, int kColumns>
 ASHLAR_INLINE void FloatBlock(const FloatMatmul& a, int64_t row, int64_t column) {
   const char* w[kColumns];
@@ -37,8 +56,10 @@ ASHLAR_INLINE void FloatBlock(const FloatMatmul& a, int64_t row, int64_t column)
   F32x16 acc[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) acc[r][c] = Set1(0.0f);
+  const int64_t ahead = row == 0 ? kColumns * a.weight_stride : 0;
   int64_t k = 0;
   for (; k + 16 <= a.k; k += 16) {
+    FetchAhead<kColumns>(w, ahead + k * R::kBytes);
     F32x16 wv[kColumns];
     for (int c = 0; c < kColumns; ++c) wv[c] = R::At(w[c] + k * R::kBytes);
     for (int r = 0; r < kRows; ++r) {
@@ -56,11 +77,7 @@ ASHLAR_INLINE void FloatBlock(const FloatMatmul& a, int64_t row, int64_t column)
         acc[r][c] = Fma(wv, LoadFirst(x + r * a.x_stride + k, left), acc[r][c]);
     }
   }
-  for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) {
-      const float sum = ReduceAdd(acc[r][c]);
-      a.out[(row + r) * a.out_stride + column + c] = a.bias ? sum + a.bias[column + c] : sum;
-    }
+  for (int r = 0; r < kRows; ++r) StoreSums<kColumns>(a, row + r, column, acc[r]);
 }
 
 template <class R, int kRows>
@@ -71,11 +88,23 @@ static __attribute__((noinline)) void FloatRows(const FloatMatmul& a, int64_t ro
   for (; column < a.row_end; ++column) FloatBlock<R, kRows, 1>(a, row, column);
 }
 
+// Calls run(a) for 16 rows of the weight at a time: they stay in cache for all rows of x.
+template <class Run>
+ASHLAR_INLINE void ForWeightRows(FloatMatmul a, Run run) {
+  const int64_t end = a.row_end;
+  for (; a.row_begin < end; a.row_begin += 16) {
+    a.row_end = a.row_begin + 16 < end ? a.row_begin + 16 : end;
+    run(a);
+  }
+}
+
 template <class R>
-static void MatmulFloat(const FloatMatmul& a) {
-  int64_t row = 0;
-  for (; row + kFloatRows <= a.m; row += kFloatRows) FloatRows<R, kFloatRows>(a, row);
-  for (; row < a.m; ++row) FloatRows<R, 1>(a, row);
+static void MatmulFloat(const FloatMatmul& all) {
+  ForWeightRows(all, [](const FloatMatmul& a) {
+    int64_t row = 0;
+    for (; row + kFloatRows <= a.m; row += kFloatRows) FloatRows<R, kFloatRows>(a, row);
+    for (; row < a.m; ++row) FloatRows<R, 1>(a, row);
+  });
 }
 
 #ifdef __AVX512BF16__
@@ -87,8 +116,10 @@ ASHLAR_INLINE void Bf16Block(const FloatMatmul& a, int64_t row, int64_t column) 
   __m512 acc[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm512_setzero_ps();
+  const int64_t ahead = row == 0 ? kColumns * a.weight_stride : 0;
   int64_t k = 0;
   for (; k + 32 <= a.k; k += 32) {
+    FetchAhead<kColumns>(w, ahead + k * 2);
     __m512i wv[kColumns];
     for (int c = 0; c < kColumns; ++c) wv[c] = _mm512_loadu_si512(w[c] + k * 2);
     for (int r = 0; r < kRows; ++r) {
@@ -106,11 +137,7 @@ ASHLAR_INLINE void Bf16Block(const FloatMatmul& a, int64_t row, int64_t column) 
                                      (__m512bh)_mm512_loadu_si512(x + r * a.x_stride + k));
     }
   }
-  for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) {
-      const float sum = ReduceAdd(acc[r][c]);
-      a.out[(row + r) * a.out_stride + column + c] = a.bias ? sum + a.bias[column + c] : sum;
-    }
+  for (int r = 0; r < kRows; ++r) StoreSums<kColumns>(a, row + r, column, acc[r]);
 }
 
 template <int kRows>
@@ -120,11 +147,14 @@ static __attribute__((noinline)) void Bf16Rows(const FloatMatmul& a, int64_t row
   for (; column < a.row_end; ++column) Bf16Block<kRows, 1>(a, row, column);
 }
 
-static void MatmulBf16Dot(const FloatMatmul& a) {
-  int64_t row = 0;
-  for (; row + 6 <= a.m; row += 6) Bf16Rows<6>(a, row);
-  if (row + 4 <= a.m) Bf16Rows<4>(a, row), row += 4;
-  for (; row < a.m; ++row) Bf16Rows<1>(a, row);
+static void MatmulBf16Dot(const FloatMatmul& all) {
+  ForWeightRows(all, [](const FloatMatmul& a) {
+    int64_t row = 0;
+    for (; row + 6 <= a.m; row += 6) Bf16Rows<6>(a, row);
+    if (row + 4 <= a.m) Bf16Rows<4>(a, row), row += 4;
+    if (row + 2 <= a.m) Bf16Rows<2>(a, row), row += 2;
+    for (; row < a.m; ++row) Bf16Rows<1>(a, row);
+  });
 }
 #endif
 

@@ -81,6 +81,10 @@ ASHLAR_INLINE float ReduceAdd(F32x16 v) {
   const __m128 d = _mm_add_ps(q, _mm_movehl_ps(q, q));
   return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
+// out[i] = ReduceAdd(v[i]), in the same order of additions.
+ASHLAR_INLINE void ReduceAdd4(const F32x16 v[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = ReduceAdd(v[i]);
+}
 ASHLAR_INLINE float ReduceMax(F32x16 v) {
   const __m256 h = _mm256_max_ps(v.a, v.b);
   const __m128 q = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));

@@ -39,6 +39,18 @@ ASHLAR_INLINE float ReduceAdd(F32x16 v) {
   const __m128 d = _mm_add_ps(q, _mm_movehl_ps(q, q));
   return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
+// out[i] = ReduceAdd(v[i]), in the same order of additions.
+ASHLAR_INLINE void ReduceAdd4(const F32x16 v[4], float* out) {
+  const F32x16 a =
+      Add(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+  const F32x16 b =
+      Add(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+  F32x16 q = Add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  q = Add(q, _mm512_permute_ps(q, 0xee));
+  q = Add(q, _mm512_permute_ps(q, 0x55));
+  const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, q)));
+}
 ASHLAR_INLINE float ReduceMax(F32x16 v) {
   const __m256 h = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   const __m128 q = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));

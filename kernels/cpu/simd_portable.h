@@ -85,6 +85,10 @@ ASHLAR_INLINE float ReduceAdd(F32x16 x) {
     for (int i = 0; i < half; ++i) x.v[i] += x.v[i + half];
   return x.v[0];
 }
+// out[i] = ReduceAdd(v[i]), in the same order of additions.
+ASHLAR_INLINE void ReduceAdd4(const F32x16 v[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = ReduceAdd(v[i]);
+}
 ASHLAR_INLINE float ReduceMax(F32x16 x) {
   float most = x.v[0];
   for (int i = 1; i < 16; ++i) most = x.v[i] > most ? x.v[i] : most;

@@ -109,6 +109,19 @@ TEST_P(Attends, AgreesWithPlainSums) {
     }
 }
 
+TEST_P(Attends, TakesMoreQueryHeadsThanOneCallHolds) {
+  const int32_t context = 40, count = 3, q_heads = 71, dim = 16;
+  MakeCache(context, 1, dim, ASHLAR_F32);
+  const std::vector<float> q = Normals(int64_t{count} * q_heads * dim);
+  const std::vector<float> out = Run(q, count, context, q_heads, 0);
+  for (int32_t i = 0; i < count; ++i)
+    for (int32_t h = 0; h < q_heads; ++h) {
+      const int64_t at = (int64_t{i} * q_heads + h) * dim;
+      const std::vector<double> want = Plain(q.data() + at, context - count + i, h, q_heads, 0);
+      for (int32_t d = 0; d < dim; ++d) ASSERT_NEAR(out[at + d], want[d], 2e-5) << i << " " << h;
+    }
+}
+
 TEST_P(Attends, AQueryHasTheSameBitsAloneAndInAPrompt) {
   for (int32_t window : {0, 50}) {
     const int32_t context = 600, count = 90, q_heads = 3, dim = 64;
