@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/op_args.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::cpu {
 namespace {
@@ -29,43 +29,14 @@ struct Unit {
   int64_t begin, end;
 };
 
-std::string CheckSequences(const ashlar_attention& a) {
-  if (a.query_start[0] != 0) return "attention: query_start does not begin with 0";
-  for (int32_t s = 0; s < a.sequences; ++s) {
-    const int64_t queries = int64_t{a.query_start[s + 1]} - a.query_start[s];
-    const std::string at = "attention: sequence " + std::to_string(s) + " has ";
-    if (queries < 0) return at + "a negative number of queries";
-    if (queries == 0) continue;
-    if (queries > a.context[s]) return at + "more queries than context";
-    const int64_t oldest = a.context[s] - queries;
-    const int64_t first = a.window > 0 ? std::max<int64_t>(0, oldest - a.window + 1) : 0;
-    const int64_t last = (a.context[s] - 1) / a.kv.block_tokens;
-    if (last >= a.table_stride) return at + "a block table shorter than its context";
-    for (int64_t i = first / a.kv.block_tokens; i <= last; ++i) {
-      const int32_t block = a.block_table[s * a.table_stride + i];
-      if (block < 0 || block >= a.kv.blocks)
-        return at + "block " + std::to_string(block) + " of " + std::to_string(a.kv.blocks) +
-               " at entry " + std::to_string(i);
-    }
-  }
-  if (a.query_start[a.sequences] > a.q.shape[0]) return "attention: more queries than rows of q";
+// What this plugin asks beyond every other: whole registers of heads, and blocks that runs of 16
+// keys do not straddle.
+std::string CheckMultiples(const ashlar_kv_view& kv) {
+  if (kv.block_tokens % 16 != 0)
+    return "kv: blocks of " + std::to_string(kv.block_tokens) + " tokens, not a multiple of 16";
+  if (kv.head_dim % 16 != 0 || kv.head_dim_v % 16 != 0)
+    return "kv: a head size is no multiple of 16";
   return "";
-}
-
-std::string CheckArgs(const ashlar_attention& a) {
-  std::string wrong = CheckKv(a.kv);
-  if (wrong.empty()) wrong = CheckHeads("q", a.q, -1, -1, a.kv.head_dim);
-  if (wrong.empty()) wrong = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim_v);
-  if (wrong.empty() && (a.q.shape[1] < 1 || a.q.shape[1] % a.kv.kv_heads != 0))
-    wrong = "attention: " + std::to_string(a.q.shape[1]) + " query heads over " +
-            std::to_string(a.kv.kv_heads) + " KV heads";
-  if (wrong.empty() && (a.sequences < 0 || a.window < 0))
-    wrong = "attention: negative sequences or window";
-  return wrong.empty() ? CheckSequences(a) : wrong;
-}
-
-int64_t Position(const ashlar_attention& a, int32_t sequence, int64_t token) {
-  return a.context[sequence] - (a.query_start[sequence + 1] - token);
 }
 
 // State of up to kAttentionRows query rows, in one thread's scratch.
@@ -104,9 +75,9 @@ class UnitRows {
  public:
   UnitRows(const Problem& p, const Unit& unit, float* q) : a_(p.a), unit_(unit), q_(q) {
     for (int64_t token = unit.begin; token < unit.end; ++token) {
-      const int64_t position = Position(a_, unit.sequence, token);
+      const int64_t position = QueryPosition(a_, unit.sequence, token);
       for (int64_t h = 0; h < unit.query_heads; ++h, ++rows_) {
-        first_[rows_] = a_.window > 0 ? std::max<int64_t>(0, position - a_.window + 1) : 0;
+        first_[rows_] = FirstVisible(a_, position);
         last_[rows_] = position + 1;
       }
     }
@@ -218,7 +189,7 @@ int RunSplit(ashlar_device& device, const Problem& p, const std::vector<Unit>& u
   first_job.push_back(jobs.size());
   const int64_t state = StateFloats(p.a);
   float* states = device.splits.Get<float>(jobs.size() * state);
-  if (states == nullptr) return Fail("attention: no memory for partial results");
+  if (states == nullptr) return Failed("attention: no memory for partial results");
   device.pool.Run(jobs.size(), [&](int64_t job, int thread) {
     float* memory = device.per_thread[thread].Get<float>(ThreadFloats(p.a));
     const UnitRows rows(p, units[jobs[job].unit], memory);
@@ -239,14 +210,16 @@ int RunSplit(ashlar_device& device, const Problem& p, const std::vector<Unit>& u
 }  // namespace
 
 int Attention(ashlar_device& device, const ashlar_attention& args) {
-  if (const std::string wrong = CheckArgs(args); !wrong.empty()) return Fail(wrong);
+  std::string wrong = CheckAttention(args);
+  if (wrong.empty()) wrong = CheckMultiples(args.kv);
+  if (!wrong.empty()) return Failed(wrong);
   const int64_t group = args.q.shape[1] / args.kv.kv_heads;
   const int64_t heads = std::min<int64_t>(group, kAttentionRows);
   const Problem p{args, group, heads, kAttentionRows / heads};
   const std::vector<Unit> units = MakeUnits(p);
   if (units.empty()) return ASHLAR_OK;
   for (Scratch& scratch : device.per_thread)
-    if (scratch.Get<float>(ThreadFloats(args)) == nullptr) return Fail("attention: no memory");
+    if (scratch.Get<float>(ThreadFloats(args)) == nullptr) return Failed("attention: no memory");
   const int threads = device.pool.threads();
   const bool few = static_cast<int64_t>(units.size()) < 4 * threads;
   if (threads > 1 && few && args.max_context > kSplit) return RunSplit(device, p, units);

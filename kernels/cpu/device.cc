@@ -19,8 +19,6 @@ ThreadPool MakePool(int threads) {
   return ThreadPool(count, usable.cores, pin);
 }
 
-thread_local std::string last_error;
-
 }  // namespace
 
 Pages::Pages(int64_t bytes) {
@@ -76,13 +74,6 @@ void* Scratch::Bytes(int64_t bytes) {
   }
   return pages_.data();
 }
-
-int Fail(const std::string& line) {
-  last_error = line;
-  return ASHLAR_FAILED;
-}
-
-const char* LastError() { return last_error.c_str(); }
 
 }  // namespace ashlar::cpu
 

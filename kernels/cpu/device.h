@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "ashlar_plugin.h"
+#include "common/error.h"
+#include "common/shapes.h"
 #include "kernels.h"
 #include "thread_pool.h"
 
@@ -87,10 +89,6 @@ struct ashlar_device {
 };
 
 namespace ashlar::cpu {
-
-// Remembers one line for last_error() on this thread and returns ASHLAR_FAILED.
-int Fail(const std::string& line);
-const char* LastError();
 
 // Runs body(begin, end, thread) over [0, count) in chunks. `cost` is a rough number of bytes or
 // simple operations per item: too little work for a second thread stays with the caller.

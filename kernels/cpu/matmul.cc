@@ -1,6 +1,5 @@
 // Shares a matmul among the threads: tiles of 16 output rows, in runs.
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::cpu {
 namespace {
@@ -130,7 +129,7 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
   std::string wrong = CheckMatrix("matmul x", x, -1, weight.cols);
   if (wrong.empty()) wrong = CheckMatrix("matmul out", out, x.shape[0], weight.rows);
   if (wrong.empty() && bias.data != nullptr) wrong = CheckVector("matmul bias", bias, weight.rows);
-  if (!wrong.empty()) return Fail(wrong);
+  if (!wrong.empty()) return Failed(wrong);
   const int64_t m = x.shape[0];
   if (m == 0) return ASHLAR_OK;
 
@@ -141,16 +140,16 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
     bf16 |= UsesBf16Dot(device, part);
   }
   if (quant && (in.quant = Quantize(device, x)).codes == nullptr)
-    return Fail("matmul: no memory for activations");
+    return Failed("matmul: no memory for activations");
   for (size_t i = 0; i < weight.parts.size(); ++i) {
     const WeightPart& part = weight.parts[i];
     if (part.offset == 0) continue;  // also every part that is not quantised
     const bool again = i > 0 && part.dtype == weight.parts[i - 1].dtype;
     in.start[i] = again ? in.start[i - 1] : Starts(device.x_start[i], part, in.quant);
-    if (in.start[i] == nullptr) return Fail("matmul: no memory for activations");
+    if (in.start[i] == nullptr) return Failed("matmul: no memory for activations");
   }
   if (bf16 && (in.bf16 = ToBf16(device, x)).data == nullptr)
-    return Fail("matmul: no memory for activations");
+    return Failed("matmul: no memory for activations");
 
   // Chunks of all parts, numbered through.
   int64_t first_chunk[ASHLAR_MAX_PARTS + 1] = {}, per_chunk[ASHLAR_MAX_PARTS];

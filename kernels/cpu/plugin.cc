@@ -13,6 +13,8 @@
 namespace {
 
 using namespace ashlar::cpu;
+using ashlar::Failed;
+using ashlar::LastError;
 
 // No exception crosses the table.
 template <typename Op>
@@ -20,7 +22,7 @@ int Guarded(Op op) {
   try {
     return op();
   } catch (const std::exception& e) {
-    return Fail(e.what());
+    return Failed(e.what());
   }
 }
 
@@ -37,10 +39,10 @@ int Probe(ashlar_probe* out) {
 int Open(const ashlar_open* args, ashlar_device** out) {
   return Guarded([&]() -> int {
     constexpr int kMostThreads = 1024;
-    if (args->index != 0) return Fail("open: there is one CPU device, index 0");
+    if (args->index != 0) return Failed("open: there is one CPU device, index 0");
     if (args->threads < 0 || args->threads > kMostThreads)
-      return Fail("open: " + std::to_string(args->threads) + " threads; 0 to " +
-                  std::to_string(kMostThreads));
+      return Failed("open: " + std::to_string(args->threads) + " threads; 0 to " +
+                    std::to_string(kMostThreads));
     auto device = std::make_unique<ashlar_device>(KernelsFor(BestLevel()), args->threads);
     device->launches.resize(ashlar_cpu_row_count);
     *out = device.release();
@@ -51,10 +53,10 @@ void Close(ashlar_device* device) { delete device; }
 
 int Alloc(ashlar_device* device, int64_t bytes, void** out) {
   return Guarded([&]() -> int {
-    if (bytes < 0) return Fail("alloc: a negative size");
+    if (bytes < 0) return Failed("alloc: a negative size");
     Pages pages(bytes > 0 ? bytes : 1);
     if (pages.data() == nullptr)
-      return Fail("alloc: no memory for " + std::to_string(bytes) + " bytes");
+      return Failed("alloc: no memory for " + std::to_string(bytes) + " bytes");
     *out = pages.data();
     device->memory.emplace(pages.data(), std::move(pages));
     return ASHLAR_OK;
@@ -63,7 +65,7 @@ int Alloc(ashlar_device* device, int64_t bytes, void** out) {
 void Release(ashlar_device* device, void* memory) { device->memory.erase(memory); }
 
 int Copy(ashlar_device*, ashlar_stream*, void* to, const void* from, int64_t bytes) {
-  if (bytes < 0) return Fail("copy: a negative size");
+  if (bytes < 0) return Failed("copy: a negative size");
   if (bytes > 0) memcpy(to, from, bytes);
   return ASHLAR_OK;
 }
@@ -120,7 +122,7 @@ ashlar_plugin MakeTable() {
   };
   t.attention = [](ashlar_device* d, ashlar_stream*, int32_t row, const ashlar_attention* args) {
     return Guarded([&]() -> int {
-      if (row < 0 || row >= ashlar_cpu_row_count) return Fail("attention: no such row");
+      if (row < 0 || row >= ashlar_cpu_row_count) return Failed("attention: no such row");
       const int code = Attention(*d, *args);
       if (code == ASHLAR_OK) ++d->launches[row];
       return code;

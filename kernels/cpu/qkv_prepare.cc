@@ -3,32 +3,11 @@
 
 #include <cmath>
 
+#include "common/op_args.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::cpu {
 namespace {
-
-std::string CheckArgs(const ashlar_qkv_prepare& a) {
-  std::string wrong = CheckKv(a.kv);
-  const int64_t dim = a.kv.head_dim, kv_heads = a.kv.kv_heads;
-  if (wrong.empty() && a.kv.head_dim_v != dim) wrong = "qkv_prepare: K and V heads differ in size";
-  if (wrong.empty()) wrong = CheckHeads("q_out", a.q_out, -1, -1, dim);
-  if (wrong.empty())
-    wrong = CheckMatrix("qkv", a.qkv, a.q_out.shape[0], (a.q_out.shape[1] + 2 * kv_heads) * dim);
-  if (wrong.empty() && a.q_norm.data != nullptr) wrong = CheckVector("q_norm", a.q_norm, dim);
-  if (wrong.empty() && a.k_norm.data != nullptr) wrong = CheckVector("k_norm", a.k_norm, dim);
-  if (wrong.empty() && a.inv_freq != nullptr &&
-      (a.rotary_dim < 0 || a.rotary_dim % 2 != 0 || a.rotary_dim > dim))
-    wrong = "qkv_prepare: rotary_dim " + std::to_string(a.rotary_dim);
-  if (wrong.empty() && a.rope_style != ASHLAR_ROPE_HALF && a.rope_style != ASHLAR_ROPE_INTERLEAVED)
-    wrong = "qkv_prepare: unknown rope style";
-  const int64_t slots = a.kv.blocks * a.kv.block_tokens;
-  for (int64_t t = 0; wrong.empty() && t < a.qkv.shape[0]; ++t)
-    if (a.slots[t] >= slots)
-      wrong = "qkv_prepare: slot " + std::to_string(a.slots[t]) + " of " + std::to_string(slots);
-  return wrong;
-}
 
 bool Matches(const RopeTable& table, const ashlar_qkv_prepare& a) {
   const size_t tokens = a.qkv.shape[0], half = a.rotary_dim / 2;
@@ -88,7 +67,7 @@ class TokenWriter {
     for (int64_t h = 0; h < kv_heads; ++h, entry += a_.kv.head_stride) {
       Turn(head, from + (q_heads + h) * dim_, a_.k_norm, token);
       kernels_.from_floats(entry, a_.kv.dtype, head, dim_);
-      kernels_.from_floats(entry + dim_ * ElementBytes(a_.kv.dtype), a_.kv.dtype,
+      kernels_.from_floats(entry + dim_ * FloatBytes(a_.kv.dtype), a_.kv.dtype,
                            from + (q_heads + kv_heads + h) * dim_, dim_);
     }
   }
@@ -116,10 +95,10 @@ class TokenWriter {
 }  // namespace
 
 int QkvPrepare(ashlar_device& device, const ashlar_qkv_prepare& args) {
-  if (const std::string wrong = CheckArgs(args); !wrong.empty()) return Fail(wrong);
+  if (const std::string wrong = CheckQkvPrepare(args); !wrong.empty()) return Failed(wrong);
   const TokenWriter writer(device, args, Rope(device, args));
   for (Scratch& scratch : device.per_thread)
-    if (scratch.Get<float>(args.kv.head_dim) == nullptr) return Fail("qkv_prepare: no memory");
+    if (scratch.Get<float>(args.kv.head_dim) == nullptr) return Failed("qkv_prepare: no memory");
   ForRanges(device, args.qkv.shape[0], args.qkv.shape[1] * 8,
             [&](int64_t begin, int64_t end, int thread) {
               float* head = device.per_thread[thread].Get<float>(args.kv.head_dim);

@@ -7,10 +7,8 @@
 namespace ashlar::cpu {
 namespace {
 
-int FloatBytes(ashlar_dtype dtype) {
-  if (dtype == ASHLAR_F32) return 4;
-  if (dtype == ASHLAR_F16 || dtype == ASHLAR_BF16) return 2;
-  return 0;
+bool IsFloat(ashlar_dtype dtype) {
+  return dtype == ASHLAR_F32 || dtype == ASHLAR_F16 || dtype == ASHLAR_BF16;
 }
 
 struct TileShape {
@@ -37,7 +35,7 @@ std::string CheckDesc(const ashlar_weight_desc& desc) {
     if (desc.rows[i] < 1 || desc.rows[i] > kMost)
       return "a weight part of " + std::to_string(desc.rows[i]) + " rows";
     const int quant = QuantIndex(desc.dtype[i]);
-    if (quant < 0 && FloatBytes(desc.dtype[i]) == 0)
+    if (quant < 0 && !IsFloat(desc.dtype[i]))
       return "weights of dtype " + std::to_string(desc.dtype[i]) + " are not supported";
     if (quant >= 0 && desc.cols % kQuantFormats[quant].source_columns != 0)
       return std::to_string(desc.cols) + " columns are no multiple of the block of " +
@@ -57,13 +55,13 @@ int64_t PackedBytes(const ashlar_weight_desc& desc) {
 int CreateWeight(ashlar_device& device, const ashlar_weight_desc& desc, const void* const* sources,
                  ashlar_weight** out) {
   if (const std::string wrong = CheckDesc(desc); !wrong.empty())
-    return Fail("weight_create: " + wrong);
+    return Failed("weight_create: " + wrong);
   auto weight = std::make_unique<ashlar_weight>();
   weight->cols = desc.cols;
   const int64_t bytes = PackedBytes(desc);
   if (bytes > 0) weight->packed = device.weights.Take(bytes);
   if (bytes > 0 && weight->packed.data == nullptr)
-    return Fail("weight_create: no memory for " + std::to_string(bytes) + " bytes");
+    return Failed("weight_create: no memory for " + std::to_string(bytes) + " bytes");
   uint8_t* next = static_cast<uint8_t*>(weight->packed.data);
   for (int i = 0; i < desc.parts; ++i) {
     WeightPart part;
@@ -99,8 +97,8 @@ int Embed(ashlar_device& device, const ashlar_tensor& out, const ashlar_weight& 
   const int64_t n = out.shape[0];
   for (int64_t i = 0; i < n; ++i)
     if (ids[i] < 0 || ids[i] >= weight.rows)
-      return Fail("embed: id " + std::to_string(ids[i]) + " of " + std::to_string(weight.rows) +
-                  " rows");
+      return Failed("embed: id " + std::to_string(ids[i]) + " of " + std::to_string(weight.rows) +
+                    " rows");
   ForRanges(device, n, weight.cols * 8, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const WeightPart* part = &weight.parts[0];

@@ -1,7 +1,6 @@
 // sum += x. Bound by bytes.
 #include "device.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::reference {
 

@@ -5,72 +5,13 @@
 #include <vector>
 
 #include "ashlar_rows.h"
+#include "common/op_args.h"
 #include "device.h"
 #include "kv.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::reference {
 namespace {
-
-// The keys that one query token sees: [first, last] of one sequence.
-struct Visible {
-  int64_t first, last;
-};
-
-Visible VisibleKeys(const ashlar_attention& a, int32_t sequence, int64_t token) {
-  const int64_t position = a.context[sequence] - (a.query_start[sequence + 1] - token);
-  const int64_t first = a.window > 0 ? std::max<int64_t>(0, position - a.window + 1) : 0;
-  return {first, position};
-}
-
-std::string CheckTensors(const ashlar_attention& a) {
-  std::string problem = CheckKv(a.kv);
-  if (problem.empty()) problem = CheckHeads("q", a.q, -1, -1, a.kv.head_dim);
-  if (problem.empty()) {
-    problem = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim_v);
-  }
-  if (problem.empty() && (a.q.shape[1] < 1 || a.q.shape[1] % a.kv.kv_heads != 0)) {
-    problem = "attention: " + std::to_string(a.q.shape[1]) + " query heads over " +
-              std::to_string(a.kv.kv_heads) + " KV heads";
-  }
-  if (problem.empty() && (a.sequences < 0 || a.window < 0)) {
-    problem = "attention: negative sequences or window";
-  }
-  return problem;
-}
-
-// Only entries that a visible key needs are looked at.
-std::string CheckBlocks(const ashlar_attention& a, int32_t s) {
-  const int64_t first = VisibleKeys(a, s, a.query_start[s]).first / a.kv.block_tokens;
-  const int64_t last = (a.context[s] - 1) / a.kv.block_tokens;
-  if (last >= a.table_stride) return "attention: the block table is shorter than the context";
-  for (int64_t i = first; i <= last; ++i) {
-    const int32_t block = a.block_table[s * a.table_stride + i];
-    if (block < 0 || block >= a.kv.blocks) {
-      return "attention: block " + std::to_string(block) + " of " + std::to_string(a.kv.blocks) +
-             " at entry " + std::to_string(i) + " of sequence " + std::to_string(s);
-    }
-  }
-  return "";
-}
-
-std::string CheckSequences(const ashlar_attention& a) {
-  if (a.query_start[0] != 0) return "attention: query_start does not begin with 0";
-  for (int32_t s = 0; s < a.sequences; ++s) {
-    const int64_t queries = int64_t{a.query_start[s + 1]} - a.query_start[s];
-    const std::string at = "attention: sequence " + std::to_string(s) + " has ";
-    if (queries < 0) return at + "a negative number of queries";
-    if (queries > a.context[s]) return at + "more queries than context";
-    if (queries > a.max_query) return at + "more queries than max_query";
-    if (a.context[s] > a.max_context) return at + "more context than max_context";
-    if (queries == 0) continue;
-    const std::string problem = CheckBlocks(a, s);
-    if (!problem.empty()) return problem;
-  }
-  if (a.query_start[a.sequences] > a.q.shape[0]) return "attention: more queries than rows of q";
-  return "";
-}
 
 // K values, then V values of one entry of the cache.
 const void* Entry(const ashlar_attention& a, int32_t sequence, int64_t head, int64_t key) {
@@ -93,16 +34,16 @@ void AttendHead(const ashlar_attention& a, int32_t sequence, int64_t token, int6
                 Scratch& scratch) {
   const int64_t dim = a.kv.head_dim, dim_v = a.kv.head_dim_v;
   const int64_t kv_head = head / (a.q.shape[1] / a.kv.kv_heads);
-  const Visible visible = VisibleKeys(a, sequence, token);
+  const int64_t last = QueryPosition(a, sequence, token), first = FirstVisible(a, last);
   const float* query = Row(a.q, token) + head * dim;
-  const auto count = static_cast<size_t>(visible.last - visible.first + 1);
+  const auto count = static_cast<size_t>(last - first + 1);
   scratch.key.resize(static_cast<size_t>(std::max(dim, dim_v)));
   scratch.weights.resize(count);
   scratch.sum.assign(static_cast<size_t>(dim_v), 0.0);
 
   double top = -INFINITY;
   for (size_t i = 0; i < count; ++i) {
-    const void* entry = Entry(a, sequence, kv_head, visible.first + static_cast<int64_t>(i));
+    const void* entry = Entry(a, sequence, kv_head, first + static_cast<int64_t>(i));
     ReadFloats(a.kv.dtype, entry, 0, dim, scratch.key.data());
     scratch.weights[i] = Dot(query, scratch.key.data(), dim) * static_cast<double>(a.scale);
     top = std::max(top, scratch.weights[i]);
@@ -111,7 +52,7 @@ void AttendHead(const ashlar_attention& a, int32_t sequence, int64_t token, int6
   for (size_t i = 0; i < count; ++i) {
     const double weight = std::exp(scratch.weights[i] - top);
     total += weight;
-    const void* entry = Entry(a, sequence, kv_head, visible.first + static_cast<int64_t>(i));
+    const void* entry = Entry(a, sequence, kv_head, first + static_cast<int64_t>(i));
     ReadFloats(a.kv.dtype, entry, dim, dim_v, scratch.key.data());
     for (size_t d = 0; d < scratch.sum.size(); ++d) {
       scratch.sum[d] += weight * static_cast<double>(scratch.key[d]);
@@ -127,8 +68,7 @@ void AttendHead(const ashlar_attention& a, int32_t sequence, int64_t token, int6
 
 int Attention(ashlar_device* device, ashlar_stream*, int32_t row, const ashlar_attention* args) {
   if (row < 0 || row >= ashlar_reference_row_count) return Failed("attention: no such row");
-  std::string problem = CheckTensors(*args);
-  if (problem.empty()) problem = CheckSequences(*args);
+  const std::string problem = CheckAttention(*args);
   if (!problem.empty()) return Failed(problem);
 
   const int64_t heads = args->q.shape[1];

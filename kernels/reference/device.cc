@@ -15,16 +15,7 @@ namespace {
 
 constexpr uintptr_t kAlignment = 64;
 
-thread_local std::string last_error;
-
 }  // namespace
-
-int Failed(const std::string& line) {
-  last_error = line;
-  return ASHLAR_FAILED;
-}
-
-const char* LastError() { return last_error.c_str(); }
 
 int Probe(ashlar_probe* out) {
   *out = {};

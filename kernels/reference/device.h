@@ -1,12 +1,13 @@
-// What an opened reference device is, and how its functions report failure.
+// What an opened reference device is.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "ashlar_plugin.h"
+#include "common/error.h"
+#include "common/shapes.h"
 #include "pool.h"
 
 struct ashlar_device {
@@ -17,10 +18,6 @@ struct ashlar_device {
 };
 
 namespace ashlar::reference {
-
-// Records one line for last_error() on this thread and returns ASHLAR_FAILED.
-int Failed(const std::string& line);
-const char* LastError();
 
 int Probe(ashlar_probe* out);
 int Open(const ashlar_open* args, ashlar_device** out);

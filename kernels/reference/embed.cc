@@ -1,7 +1,6 @@
 // out[i] = scale * row ids[i] of the embedding. Bound by bytes.
 #include "device.h"
 #include "ops.h"
-#include "shapes.h"
 #include "weight.h"
 
 namespace ashlar::reference {

@@ -3,7 +3,6 @@
 
 #include "device.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::reference {
 namespace {

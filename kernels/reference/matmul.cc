@@ -5,7 +5,6 @@
 #include "device.h"
 #include "numbers.h"
 #include "ops.h"
-#include "shapes.h"
 #include "weight.h"
 
 namespace ashlar::reference {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ashlar_plugin.h"
+#include "common/shapes.h"
 
 namespace ashlar::reference {
 
@@ -54,8 +55,6 @@ inline uint16_t FloatToBf16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
-
-inline int64_t FloatBytes(ashlar_dtype dtype) { return dtype == ASHLAR_F32 ? 4 : 2; }
 
 // Value i of an array of F32, F16 or BF16, aligned or not.
 inline float LoadFloat(ashlar_dtype dtype, const void* array, int64_t i) {

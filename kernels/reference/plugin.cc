@@ -20,7 +20,7 @@ ashlar_plugin MakeTable() {
   table.rows = ashlar_reference_rows;
   table.row_count = ashlar_reference_row_count;
   table.probe = ref::Probe;
-  table.last_error = ref::LastError;
+  table.last_error = ashlar::LastError;
   table.open = ref::Open;
   table.close = ref::Close;
   table.alloc = ref::Alloc;

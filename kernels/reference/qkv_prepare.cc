@@ -4,47 +4,14 @@
 #include <cmath>
 #include <vector>
 
+#include "common/op_args.h"
 #include "device.h"
 #include "kv.h"
 #include "norm.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::reference {
 namespace {
-
-std::string CheckArgs(const ashlar_qkv_prepare& a) {
-  std::string problem = CheckKv(a.kv);
-  if (problem.empty() && a.kv.head_dim_v != a.kv.head_dim) {
-    problem = "qkv_prepare: K and V heads differ in size";
-  }
-  if (problem.empty()) problem = CheckHeads("q_out", a.q_out, -1, -1, a.kv.head_dim);
-  if (problem.empty()) {
-    const int64_t heads = a.q_out.shape[1] + 2 * int64_t{a.kv.kv_heads};
-    problem = CheckMatrix("qkv", a.qkv, a.q_out.shape[0], heads * a.kv.head_dim);
-  }
-  if (problem.empty() && a.q_norm.data != nullptr) {
-    problem = CheckVector("q_norm", a.q_norm, a.kv.head_dim);
-  }
-  if (problem.empty() && a.k_norm.data != nullptr) {
-    problem = CheckVector("k_norm", a.k_norm, a.kv.head_dim);
-  }
-  if (problem.empty() && a.inv_freq != nullptr &&
-      (a.rotary_dim < 0 || a.rotary_dim % 2 != 0 || a.rotary_dim > a.kv.head_dim)) {
-    problem = "qkv_prepare: rotary_dim " + std::to_string(a.rotary_dim);
-  }
-  if (problem.empty() && a.rope_style != ASHLAR_ROPE_HALF &&
-      a.rope_style != ASHLAR_ROPE_INTERLEAVED) {
-    problem = "qkv_prepare: unknown rope style";
-  }
-  const int64_t slots = a.kv.blocks * a.kv.block_tokens;
-  for (int64_t t = 0; problem.empty() && t < a.qkv.shape[0]; ++t) {
-    if (a.slots[t] >= slots) {
-      problem = "qkv_prepare: slot " + std::to_string(a.slots[t]) + " of " + std::to_string(slots);
-    }
-  }
-  return problem;
-}
 
 void Rotate(const ashlar_qkv_prepare& a, int32_t position, float* head) {
   if (a.inv_freq == nullptr) return;
@@ -98,7 +65,7 @@ void PrepareToken(const ashlar_qkv_prepare& a, int64_t t) {
 }  // namespace
 
 int QkvPrepare(ashlar_device* device, ashlar_stream*, const ashlar_qkv_prepare* args) {
-  const std::string problem = CheckArgs(*args);
+  const std::string problem = CheckQkvPrepare(*args);
   if (!problem.empty()) return Failed(problem);
   device->pool.Split(args->qkv.shape[0], [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) PrepareToken(*args, t);

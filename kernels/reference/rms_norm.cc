@@ -6,7 +6,6 @@
 #include "norm.h"
 #include "numbers.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::reference {
 

@@ -4,7 +4,6 @@
 #include "half.h"
 #include "levels.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::cpu {
 namespace {
@@ -16,7 +15,7 @@ class Attends : public LevelTest {
   // A cache of one sequence with its blocks in random order; entries not in use are NaN.
   void MakeCache(int32_t tokens, int32_t kv_heads, int32_t dim, ashlar_dtype dtype) {
     const int32_t used = (tokens + kBlock - 1) / kBlock, blocks = used + 3;
-    const int64_t element = ElementBytes(dtype);
+    const int64_t element = FloatBytes(dtype);
     table_.resize(blocks);
     for (int32_t i = 0; i < blocks; ++i) table_[i] = i;
     std::shuffle(table_.begin(), table_.end(), random_);

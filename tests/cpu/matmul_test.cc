@@ -6,7 +6,6 @@
 #include "half.h"
 #include "levels.h"
 #include "ops.h"
-#include "shapes.h"
 #include "weight.h"
 
 namespace ashlar::cpu {
@@ -22,7 +21,7 @@ int64_t ColumnsOf(ashlar_dtype dtype) {
 }
 int64_t BytesOf(ashlar_dtype dtype) {
   const int quant = QuantIndex(dtype);
-  return quant < 0 ? ElementBytes(dtype) : kQuantFormats[quant].source_bytes;
+  return quant < 0 ? FloatBytes(dtype) : kQuantFormats[quant].source_bytes;
 }
 
 // Where the 16-bit scales stand in a source block.

@@ -1,8 +1,6 @@
-#include "shapes.h"
+#include "common/shapes.h"
 
-#include "numbers.h"
-
-namespace ashlar::reference {
+namespace ashlar {
 namespace {
 
 std::string Extents(const ashlar_tensor& t) {
@@ -68,4 +66,4 @@ std::string CheckKv(const ashlar_kv_view& kv) {
   return "";
 }
 
-}  // namespace ashlar::reference
+}  // namespace ashlar

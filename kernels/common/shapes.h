@@ -1,4 +1,5 @@
-// Shape checks that every launcher makes before it touches memory.
+// Checks of single tensors and caches, made before an op touches memory. Each returns "" or what is
+// wrong.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +7,24 @@
 
 #include "ashlar_plugin.h"
 
-namespace ashlar::reference {
+namespace ashlar {
 
-// "" when t is f32 [rows, cols] (or any extent where -1 is given) with dense rows; else what is
-// wrong, beginning with `name`.
+// t is f32 [rows, cols] (-1: any extent) with dense rows. The answer begins with `name`, as those
+// of the next two do.
 std::string CheckMatrix(const char* name, const ashlar_tensor& t, int64_t rows, int64_t cols);
-// The same for f32 [tokens, heads, dim], dense.
+// The same for f32 [tokens, heads, dim], each token dense.
 std::string CheckHeads(const char* name, const ashlar_tensor& t, int64_t tokens, int64_t heads,
                        int64_t dim);
 // f32 [size], dense.
 std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size);
+// Float elements, positive extents, strides of whole elements.
 std::string CheckKv(const ashlar_kv_view& kv);
+
+// Of F32, F16 and BF16.
+inline int64_t FloatBytes(ashlar_dtype dtype) { return dtype == ASHLAR_F32 ? 4 : 2; }
 
 inline float* Row(const ashlar_tensor& t, int64_t row) {
   return reinterpret_cast<float*>(static_cast<char*>(t.data) + row * t.stride[0]);
 }
 
-}  // namespace ashlar::reference
+}  // namespace ashlar

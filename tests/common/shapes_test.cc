@@ -1,0 +1,55 @@
+#include "common/shapes.h"
+
+#include <gtest/gtest.h>
+
+namespace ashlar {
+namespace {
+
+float memory[64];
+
+ashlar_tensor Matrix(int64_t rows, int64_t cols) {
+  return {memory, ASHLAR_F32, 2, {rows, cols}, {cols * 4, 4}};
+}
+
+TEST(Shapes, AMatrixOfAnyExtentPasses) {
+  EXPECT_EQ(CheckMatrix("x", Matrix(3, 4), -1, -1), "");
+  EXPECT_EQ(CheckMatrix("x", Matrix(3, 4), 3, 4), "");
+}
+
+TEST(Shapes, RowsMayLieApartWholeFloats) {
+  ashlar_tensor t = Matrix(2, 4);
+  t.stride[0] = 32;
+  EXPECT_EQ(CheckMatrix("x", t, 2, 4), "");
+  t.stride[0] = 18;
+  EXPECT_EQ(CheckMatrix("x", t, 2, 4), "x: stride of dimension 0 is 18");
+  t = Matrix(2, 4);
+  t.stride[1] = 8;
+  EXPECT_EQ(CheckMatrix("x", t, 2, 4), "x: stride of dimension 1 is 8");
+}
+
+TEST(Shapes, NamesTheDimensionThatDiffers) {
+  EXPECT_EQ(CheckMatrix("x", Matrix(3, 4), 3, 5), "x: shape [3, 4], dimension 1 should be 5");
+  EXPECT_EQ(CheckVector("bias", Matrix(3, 4), 3), "bias: rank 2");
+}
+
+TEST(Shapes, ATokenOfHeadsIsDense) {
+  ashlar_tensor t{memory, ASHLAR_F32, 3, {2, 3, 4}, {48, 16, 4}};
+  EXPECT_EQ(CheckHeads("q", t, -1, 3, 4), "");
+  t.stride[1] = 32;
+  EXPECT_EQ(CheckHeads("q", t, -1, 3, 4), "q: stride of dimension 1 is 32");
+}
+
+TEST(Shapes, DataIsNeededUnlessThereIsNone) {
+  ashlar_tensor t = Matrix(0, 4);
+  t.data = nullptr;
+  EXPECT_EQ(CheckMatrix("x", t, 0, 4), "");
+  t = Matrix(1, 4);
+  t.data = nullptr;
+  EXPECT_EQ(CheckMatrix("x", t, 1, 4), "x: no data");
+  t = Matrix(1, 4);
+  t.dtype = ASHLAR_F16;
+  EXPECT_EQ(CheckMatrix("x", t, 1, 4), "x: not float32");
+}
+
+}  // namespace
+}  // namespace ashlar
