@@ -10,17 +10,15 @@ namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
 
 struct ReadF32 {
   static constexpr int kBytes = 4;
-  static inline __attribute__((always_inline)) F32x16 At(const char* p) {
-    return Load((const float*)p);
-  }
+  ASHLAR_INLINE F32x16 At(const char* p) { return Load((const float*)p); }
 };
 struct ReadF16 {
   static constexpr int kBytes = 2;
-  static inline __attribute__((always_inline)) F32x16 At(const char* p) { return LoadF16(p); }
+  ASHLAR_INLINE F32x16 At(const char* p) { return LoadF16(p); }
 };
 struct ReadBf16 {
   static constexpr int kBytes = 2;
-  static inline __attribute__((always_inline)) F32x16 At(const char* p) { return LoadBf16(p); }
+  ASHLAR_INLINE F32x16 At(const char* p) { return LoadBf16(p); }
 };
 
 #ifdef __AVX512F__

@@ -35,7 +35,7 @@ struct Packed {
       kCodeBytes + kFormat.group_scale_bytes() / kFormat.group_blocks;
 
   template <int kVector>
-  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
+  ASHLAR_INLINE U8x64 Codes(const uint8_t* block) {
     if constexpr (kFormat.code_bits == 8) {
       return LoadBytes(block + 64 * kVector);
     } else {
@@ -54,8 +54,7 @@ struct Packed {
     }
   }
 
-  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
-                                                                  int64_t block) {
+  ASHLAR_INLINE BlockScales Scales(const uint8_t* scales, int64_t block) {
     const uint8_t* group =
         scales + (uint64_t)block / kFormat.group_blocks * kFormat.group_scale_bytes();
     const F32x16 d = LoadF16(group);
@@ -87,11 +86,10 @@ struct Unpacked {
   static constexpr int kFetchBytes = 0;  // in cache already
 
   template <int kVector>
-  static inline __attribute__((always_inline)) U8x64 Codes(const uint8_t* block) {
+  ASHLAR_INLINE U8x64 Codes(const uint8_t* block) {
     return LoadBytes(block + 64 * kVector);
   }
-  static inline __attribute__((always_inline)) BlockScales Scales(const uint8_t* scales,
-                                                                  int64_t block) {
+  ASHLAR_INLINE BlockScales Scales(const uint8_t* scales, int64_t block) {
     const float* own = (const float*)scales + 48 * block;
     BlockScales r;
     r.low = r.high = Load(own);

@@ -1,6 +1,6 @@
-// out[m, tiles] of a packed weight. Few rows of x: codes are decoded in
-// registers, and the weight is read once. Many: a pair of tiles is decoded into
-// cache and used for all rows.
+// out[m, tiles] of a packed weight. Few rows of x: codes are decoded in registers, and the weight
+// is read once. Many: kGemmTiles tiles are decoded into cache and used for all rows; a tile left
+// over is treated as for few.
 #pragma once
 
 #include <math.h>
@@ -67,11 +67,16 @@ ASHLAR_INLINE void DirectRows(const QuantMatmul& a, int64_t row, int64_t tile) {
   if constexpr (kRows > 1) DirectRows<F, kRows / 2>(a, row, tile);
 }
 
-template <int kTiles>
+template <class F>
+static __attribute__((noinline)) void DirectTiles(const QuantMatmul& a, int64_t begin,
+                                                  int64_t end) {
+  for (int64_t tile = begin; tile < end; ++tile) DirectRows<F, kDirectRows>(a, 0, tile);
+}
+
 struct Decoded {
-  alignas(64) uint8_t codes[kTiles][512 * kChunkBlocks];
-  alignas(64) float scales[kTiles][48 * kChunkBlocks];
-  alignas(64) float acc[kRowBlock][kTiles * kTileRows];
+  alignas(64) uint8_t codes[kGemmTiles][512 * kChunkBlocks];
+  alignas(64) float scales[kGemmTiles][48 * kChunkBlocks];
+  alignas(64) float acc[kRowBlock][kGemmTiles * kTileRows];
 };
 
 // Decodes blocks [begin, begin + blocks) of a tile.
@@ -97,9 +102,10 @@ static __attribute__((noinline)) void Decode(const uint8_t* tile_codes, const ui
   }
 }
 
-template <class U, int kRows, int kTiles>
+template <class U, int kRows>
 ASHLAR_INLINE void GemmRows(const QuantMatmul& a, int64_t row, int64_t block, int64_t blocks,
-                            const Decoded<kTiles>& d, float* sums) {
+                            const Decoded& d, float* sums) {
+  constexpr int kTiles = kGemmTiles;
   const uint8_t *codes[kTiles], *scales[kTiles];
   F32x16 acc[kRows][kTiles];
   for (int t = 0; t < kTiles; ++t) {
@@ -115,9 +121,9 @@ ASHLAR_INLINE void GemmRows(const QuantMatmul& a, int64_t row, int64_t block, in
 
 // Rows [row, row + rows) against decoded blocks; meanwhile fetches [ahead,
 // ahead + ahead_bytes) and the lines that the result goes to.
-template <class U, int kTiles>
+template <class U>
 static __attribute__((noinline)) void GemmBlocks(const QuantMatmul& a, int64_t row, int64_t rows,
-                                                 int64_t block, int64_t blocks, Decoded<kTiles>& d,
+                                                 int64_t block, int64_t blocks, Decoded& d,
                                                  const uint8_t* ahead, int64_t ahead_bytes,
                                                  const float* out) {
   const int64_t fetch = ahead_bytes * kGemmRows / rows + 64;
@@ -126,21 +132,23 @@ static __attribute__((noinline)) void GemmBlocks(const QuantMatmul& a, int64_t r
   for (; r + kGemmRows <= rows; r += kGemmRows) {
     for (int64_t i = 0; i < fetch && ahead < end; i += 64, ahead += 64)
       __builtin_prefetch(ahead, 0, 2);
-    for (int i = 0; i < kGemmRows * kTiles; ++i)
-      __builtin_prefetch(out + (r + i / kTiles) * a.out_stride + i % kTiles * kTileRows, 1, 2);
-    GemmRows<U, kGemmRows, kTiles>(a, row + r, block, blocks, d, d.acc[r]);
+    for (int i = 0; i < kGemmRows * kGemmTiles; ++i)
+      __builtin_prefetch(out + (r + i / kGemmTiles) * a.out_stride + i % kGemmTiles * kTileRows, 1,
+                         2);
+    GemmRows<U, kGemmRows>(a, row + r, block, blocks, d, d.acc[r]);
   }
-  for (; r + 4 <= rows; r += 4) GemmRows<U, 4, kTiles>(a, row + r, block, blocks, d, d.acc[r]);
-  for (; r + 2 <= rows; r += 2) GemmRows<U, 2, kTiles>(a, row + r, block, blocks, d, d.acc[r]);
-  for (; r < rows; ++r) GemmRows<U, 1, kTiles>(a, row + r, block, blocks, d, d.acc[r]);
+  for (; r + 4 <= rows; r += 4) GemmRows<U, 4>(a, row + r, block, blocks, d, d.acc[r]);
+  for (; r + 2 <= rows; r += 2) GemmRows<U, 2>(a, row + r, block, blocks, d, d.acc[r]);
+  for (; r < rows; ++r) GemmRows<U, 1>(a, row + r, block, blocks, d, d.acc[r]);
 }
 
-// Tiles [tile, tile + kTiles) against rows [row, row + rows) of x.
-template <class F, int kTiles>
+// kGemmTiles tiles from `tile` on against rows [row, row + rows) of x.
+template <class F>
 static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t tile, int64_t row,
                                                 int64_t rows) {
   using U = Unpacked<F::kSigned, F::kMinimum, F::kHalves>;
-  Decoded<kTiles> d;
+  constexpr int kTiles = kGemmTiles;
+  Decoded d;
   const int64_t all = a.x.k / kBlockColumns;
   const int64_t share = kTiles * a.tile_bytes * kChunkBlocks / all;
   const uint8_t* ahead = a.tiles + (tile + kTiles) * a.tile_bytes;
@@ -150,8 +158,8 @@ static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t ti
       const uint8_t* scales = a.tiles + (tile + t) * a.tile_bytes;
       Decode<F>(scales + a.codes_offset, scales, block, blocks, d.codes[t], d.scales[t]);
     }
-    GemmBlocks<U, kTiles>(a, row, rows, block, blocks, d, ahead, share,
-                          a.out + row * a.out_stride + tile * kTileRows);
+    GemmBlocks<U>(a, row, rows, block, blocks, d, ahead, share,
+                  a.out + row * a.out_stride + tile * kTileRows);
     ahead += share;
   }
   for (int64_t r = 0; r < rows; ++r)
@@ -161,18 +169,14 @@ static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t ti
 
 template <class F>
 static void MatmulQuant(const QuantMatmul& a) {
-  if (a.x.m <= kMostDirectRows) {
-    for (int64_t tile = a.tile_begin; tile < a.tile_end; ++tile)
-      DirectRows<F, kDirectRows>(a, 0, tile);
-    return;
-  }
+  if (a.x.m <= kMostDirectRows) return DirectTiles<F>(a, a.tile_begin, a.tile_end);
+  const int64_t left = (a.tile_end - a.tile_begin) % kGemmTiles;
   for (int64_t row = 0; row < a.x.m; row += kRowBlock) {
     const int64_t rows = a.x.m - row < kRowBlock ? a.x.m - row : kRowBlock;
-    int64_t tile = a.tile_begin;
-    for (; tile + kGemmTiles <= a.tile_end; tile += kGemmTiles)
-      GemmTiles<F, kGemmTiles>(a, tile, row, rows);
-    for (; tile < a.tile_end; ++tile) GemmTiles<F, 1>(a, tile, row, rows);
+    for (int64_t tile = a.tile_begin; tile < a.tile_end - left; tile += kGemmTiles)
+      GemmTiles<F>(a, tile, row, rows);
   }
+  DirectTiles<F>(a, a.tile_end - left, a.tile_end);
 }
 
 static void QuantizeRow(const float* x, int64_t k, int8_t* codes, float* scale, float* scaled_sum,

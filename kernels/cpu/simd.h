@@ -13,7 +13,12 @@
 #error "define ASHLAR_CPU_LEVEL before including a kernel header"
 #endif
 
+// Under a sanitizer, whose checks multiply what is repeated, the compiler may leave calls.
+#ifdef ASHLAR_CPU_SANITIZED
+#define ASHLAR_INLINE static inline
+#else
 #define ASHLAR_INLINE static inline __attribute__((always_inline))
+#endif
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #include "simd_avx512.h"
