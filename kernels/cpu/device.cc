@@ -14,8 +14,10 @@ constexpr int64_t kHugePage = 2 << 20;
 ThreadPool MakePool(int threads) {
   const UsableCpus usable = FindUsableCpus();
   const int count = threads > 0 ? threads : usable.threads;
-  // Fewer threads than cores are better moved by the system around whatever else runs.
-  const bool pin = count > 1 && count == static_cast<int>(usable.cores.size());
+  // Fewer threads than cores, and threads on a machine so small that something else always wants a
+  // core of theirs, are better moved by the system around whatever else runs.
+  constexpr int kLeastPinned = 4;
+  const bool pin = count >= kLeastPinned && count == static_cast<int>(usable.cores.size());
   return ThreadPool(count, usable.cores, pin);
 }
 

@@ -112,9 +112,10 @@ int64_t TileBytes(const WeightPart& part) {
 }
 
 // Tiles in one chunk: enough to hide the cost of taking it, few enough that threads end together.
+// For few rows of x memory sets the pace, and long runs of it are read fastest.
 int64_t TilesPerChunk(const ashlar_device& device, int64_t tiles, int64_t tile_bytes, int64_t m) {
   constexpr int64_t kLeastBytes = 16 * 1024;  // as read once
-  int64_t chunk = tiles / (device.pool.threads() * 8);
+  int64_t chunk = tiles / (device.pool.threads() * (m > 8 ? 8 : 2));
   const int64_t least = (kLeastBytes + tile_bytes * m - 1) / (tile_bytes * m);
   if (chunk < least) chunk = least;
   if (m > 8) chunk = (chunk + 1) / 2 * 2;  // pairs
