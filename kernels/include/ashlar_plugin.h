@@ -74,7 +74,14 @@ typedef enum ashlar_feature {
   ASHLAR_IS_BATCH_INVARIANT =
       1 << 4, /* a token's result does not depend on its neighbours in the batch */
   ASHLAR_HAS_NON_CAUSAL = 1 << 5,
-  ASHLAR_READS_LAYOUT_STRIDES = 1 << 6 /* takes any layout: strides are run-time values */
+  ASHLAR_READS_LAYOUT_STRIDES = 1 << 6, /* takes any layout: strides are run-time values */
+  ASHLAR_IS_SPARSE = 1 << 7,            /* reads only the keys that an indexer picked */
+  ASHLAR_HAS_MM_PREFIX = 1 << 8,        /* the tokens of an image see each other */
+  ASHLAR_HAS_HEAD_SCALES = 1 << 9,      /* one scale of a quantised cache for each head */
+  ASHLAR_HAS_PREFIX_WINDOW = 1 << 10,   /* all of the prompt, and a window of what was generated */
+  ASHLAR_HAS_PCP = 1 << 11,             /* prefill context parallel */
+  ASHLAR_HAS_DCP = 1 << 12,             /* decode context parallel */
+  ASHLAR_NEEDS_HOST_QUERY_LENGTHS = 1 << 13 /* query lengths may not change on the device */
 } ashlar_feature;
 
 typedef enum ashlar_verification {

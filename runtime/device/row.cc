@@ -66,9 +66,28 @@ static_assert(int{ASHLAR_Q5_K} == static_cast<int>(DType::kQ5_K));
 static_assert(int{ASHLAR_Q6_K} == static_cast<int>(DType::kQ6_K));
 
 constexpr uint32_t kKnownKinds = (1u << kKindNames.size()) - 1;
-constexpr uint32_t kKnownFeatures = ASHLAR_HAS_SINKS | ASHLAR_HAS_WINDOW | ASHLAR_IS_MLA |
-                                    ASHLAR_HAS_KV_CONNECTOR | ASHLAR_IS_BATCH_INVARIANT |
-                                    ASHLAR_HAS_NON_CAUSAL | ASHLAR_READS_LAYOUT_STRIDES;
+
+struct FeatureBit {
+  uint32_t bit;
+  bool AttentionRow::*member;
+};
+constexpr std::array<FeatureBit, 14> kFeatureBits = {{
+    {ASHLAR_HAS_SINKS, &AttentionRow::sinks},
+    {ASHLAR_HAS_WINDOW, &AttentionRow::window},
+    {ASHLAR_IS_MLA, &AttentionRow::mla},
+    {ASHLAR_HAS_KV_CONNECTOR, &AttentionRow::kv_connector},
+    {ASHLAR_IS_BATCH_INVARIANT, &AttentionRow::batch_invariant},
+    {ASHLAR_HAS_NON_CAUSAL, &AttentionRow::non_causal},
+    {ASHLAR_READS_LAYOUT_STRIDES, &AttentionRow::any_strides},
+    {ASHLAR_IS_SPARSE, &AttentionRow::sparse},
+    {ASHLAR_HAS_MM_PREFIX, &AttentionRow::mm_prefix},
+    {ASHLAR_HAS_HEAD_SCALES, &AttentionRow::head_scales},
+    {ASHLAR_HAS_PREFIX_WINDOW, &AttentionRow::prefix_window},
+    {ASHLAR_HAS_PCP, &AttentionRow::pcp},
+    {ASHLAR_HAS_DCP, &AttentionRow::dcp},
+    {ASHLAR_NEEDS_HOST_QUERY_LENGTHS, &AttentionRow::host_query_lengths},
+}};
+constexpr uint32_t kKnownFeatures = (1u << kFeatureBits.size()) - 1;
 
 uint32_t KnownDTypes() {
   uint32_t bits = 0;
@@ -205,13 +224,8 @@ Result<AttentionRow> ReadRow(const ashlar_row& row, const std::string& place) {
     read.layouts.push_back(static_cast<KvLayout>(layout));
   }
   read.head_slots = row.head_slots;
-  read.sinks = (row.features & ASHLAR_HAS_SINKS) != 0;
-  read.window = (row.features & ASHLAR_HAS_WINDOW) != 0;
-  read.mla = (row.features & ASHLAR_IS_MLA) != 0;
-  read.kv_connector = (row.features & ASHLAR_HAS_KV_CONNECTOR) != 0;
-  read.batch_invariant = (row.features & ASHLAR_IS_BATCH_INVARIANT) != 0;
-  read.non_causal = (row.features & ASHLAR_HAS_NON_CAUSAL) != 0;
-  read.any_strides = (row.features & ASHLAR_READS_LAYOUT_STRIDES) != 0;
+  for (const FeatureBit& feature : kFeatureBits)
+    read.*feature.member = (row.features & feature.bit) != 0;
   read.capability_unit = static_cast<CapabilityUnit>(row.capability_unit);
   read.capability_min = row.capability_min;
   read.capability_max = row.capability_max;

@@ -67,6 +67,8 @@ struct AttentionRow {
   bool sinks = false, window = false, mla = false, kv_connector = false, batch_invariant = false,
        non_causal = false;
   bool any_strides = false;
+  bool sparse = false, mm_prefix = false, head_scales = false, prefix_window = false, pcp = false,
+       dcp = false, host_query_lengths = false;
   CapabilityUnit capability_unit = CapabilityUnit::kAny;
   uint32_t capability_min = 0, capability_max = 0;
   std::vector<std::string> built_for;

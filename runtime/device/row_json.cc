@@ -17,7 +17,7 @@ struct FeatureKey {
   std::string_view name;
   bool AttentionRow::*member;
 };
-constexpr std::array<FeatureKey, 7> kFeatures = {{
+constexpr std::array<FeatureKey, 14> kFeatures = {{
     {"sinks", &AttentionRow::sinks},
     {"window", &AttentionRow::window},
     {"mla", &AttentionRow::mla},
@@ -25,6 +25,13 @@ constexpr std::array<FeatureKey, 7> kFeatures = {{
     {"batchInvariant", &AttentionRow::batch_invariant},
     {"nonCausal", &AttentionRow::non_causal},
     {"anyStrides", &AttentionRow::any_strides},
+    {"sparse", &AttentionRow::sparse},
+    {"mmPrefix", &AttentionRow::mm_prefix},
+    {"headScales", &AttentionRow::head_scales},
+    {"prefixWindow", &AttentionRow::prefix_window},
+    {"pcp", &AttentionRow::pcp},
+    {"dcp", &AttentionRow::dcp},
+    {"hostQueryLengths", &AttentionRow::host_query_lengths},
 }};
 
 constexpr std::array<std::string_view, 4> kUnits = {"any", "cuda", "gfx", "cpu"};

@@ -4,11 +4,10 @@
 namespace ashlar {
 namespace {
 
-Json RefusalJson(const Refusal& refusal) {
-  Json json = {{"reason", Label(refusal.reason)},
-               {"text", Text(refusal.reason)},
-               {"detail", refusal.detail}};
-  if (!refusal.counterfactual.empty()) json["validWith"] = refusal.counterfactual;
+Json RefusalJson(const Candidate& candidate, RefusalReason reason) {
+  Explanation words = Explain(candidate, reason);
+  Json json = {{"reason", Label(reason)}, {"text", Text(reason)}, {"detail", words.detail}};
+  if (!words.counterfactual.empty()) json["validWith"] = words.counterfactual;
   return json;
 }
 
@@ -18,8 +17,8 @@ Json CandidateJson(const Candidate& candidate) {
                {"rank", candidate.rank},
                {"verification", Name(candidate.verification)},
                {"valid", candidate.refusals.empty()}};
-  for (const Refusal& refusal : candidate.refusals)
-    json["refusals"].push_back(RefusalJson(refusal));
+  for (RefusalReason reason : candidate.refusals)
+    json["refusals"].push_back(RefusalJson(candidate, reason));
   return json;
 }
 

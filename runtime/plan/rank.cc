@@ -30,19 +30,28 @@ size_t PositionInRule(const RankRule* rule, std::string_view row) {
 std::vector<const AttentionRow*> RankRows(const std::vector<AttentionRow>& rows,
                                           const AttentionRequest& request, const Target& target,
                                           std::span<const RankRule> rules) {
-  using Key = std::tuple<size_t, std::string, Verification, size_t, std::string>;
-  std::vector<std::pair<Key, const AttentionRow*>> keyed;
+  struct Keyed {
+    size_t platform, position;
+    const AttentionRow* row;
+    auto Key() const {
+      return std::tuple(platform, std::string_view(row->platform), row->verification, position,
+                        std::string_view(row->name));
+    }
+  };
+  std::vector<Keyed> keyed;
+  keyed.reserve(rows.size());
   for (const AttentionRow& row : rows) {
     size_t platform = static_cast<size_t>(
         std::find(target.platforms.begin(), target.platforms.end(), row.platform) -
         target.platforms.begin());
     size_t position = PositionInRule(FindRule(rules, row.platform, request, target), row.name);
-    keyed.push_back({{platform, row.platform, row.verification, position, row.name}, &row});
+    keyed.push_back({platform, position, &row});
   }
   std::sort(keyed.begin(), keyed.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+            [](const Keyed& a, const Keyed& b) { return a.Key() < b.Key(); });
   std::vector<const AttentionRow*> ranked;
-  for (const auto& [key, row] : keyed) ranked.push_back(row);
+  ranked.reserve(keyed.size());
+  for (const Keyed& one : keyed) ranked.push_back(one.row);
   return ranked;
 }
 

@@ -21,6 +21,13 @@ struct AttentionRequest {
   int block_tokens = 0;            // only when the spec states one; 0 never refuses a row
   std::optional<KvLayout> layout;  // only when the spec states one
   bool sinks = false, non_causal = false, batch_invariant = false, kv_connector = false;
+  bool sparse = false;            // an indexer picks the keys
+  bool mm_prefix = false;         // the tokens of an image see each other
+  bool head_scales = false;       // the KV cache is quantised with a scale a head
+  bool prefix_window = false;     // every key of the prompt, and a window of the generated ones
+  bool pcp = false, dcp = false;  // prefill or decode context parallel
+  bool adaptive_verification = false;  // query lengths change on the device after planning a step
+  bool operator==(const AttentionRequest&) const = default;
 };
 
 struct Target {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/nearest.h"
+#include "plan/cache_spec.h"
 #include "plan/validate.h"
 
 namespace ashlar {
@@ -14,25 +16,24 @@ bool Contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-Candidate Judge(const Catalogue& catalogue, const AttentionRow& row,
-                const AttentionRequest& request, const Target& target, const Wish& wish) {
-  Candidate candidate{row.name, row.platform, 0, Validate(row, request, target), row.verification};
-  if (Contains(wish.forbid, row.name)) {
-    candidate.refusals.push_back({RefusalReason::kForbidden, wish.forbid_field,
-                                  fmt::format("take {} out of {}", row.name, wish.forbid_field)});
+// What the row's data says, then what the spec and whoever loaded the row say.
+Refusals RefusalsOf(const SelectionBasis& basis, const AttentionRow& row,
+                    const AttentionRequest& request, const Wish& wish) {
+  Refusals refusals = Validate(row, request, basis.target);
+  if (refusals.Has(RefusalReason::kOtherDevice)) return refusals;
+  for (const RowFault& fault : basis.catalogue.faults) {
+    if (fault.row != row.name) continue;
+    if (fault.reason == RefusalReason::kLoadFailure) return {RefusalReason::kLoadFailure};
+    refusals.Add(fault.reason);
   }
-  bool other = !candidate.refusals.empty() &&
-               candidate.refusals.front().reason == RefusalReason::kOtherDevice;
-  if (!other && Contains(catalogue.missing, row.name)) {
-    candidate.refusals.push_back({RefusalReason::kPluginMissing,
-                                  fmt::format("no plugin \"{}\" was found", row.platform),
-                                  fmt::format("install libashlar_{}.so", row.platform)});
-  }
-  return candidate;
+  if (Contains(wish.forbid, row.name)) refusals.Add(RefusalReason::kForbidden);
+  if (Contains(basis.catalogue.missing, row.name)) refusals.Add(RefusalReason::kPluginMissing);
+  return refusals;
 }
 
 // Preferred rows first, in the order of the wish; the rest keep theirs.
 void ApplyPreference(std::vector<const AttentionRow*>& ranked, const Wish& wish) {
+  if (wish.prefer.empty()) return;
   std::stable_sort(ranked.begin(), ranked.end(), [&](const auto* a, const auto* b) {
     auto place = [&](const AttentionRow* row) {
       return std::find(wish.prefer.begin(), wish.prefer.end(), row->name) - wish.prefer.begin();
@@ -43,19 +44,20 @@ void ApplyPreference(std::vector<const AttentionRow*>& ranked, const Wish& wish)
 
 std::string Reasons(const Candidate& candidate) {
   std::string text;
-  for (const Refusal& refusal : candidate.refusals) {
+  for (RefusalReason reason : candidate.refusals) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} ({})", Text(refusal.reason), refusal.detail);
+    text += fmt::format("{} ({})", Text(reason), Explain(candidate, reason).detail);
   }
   return text;
 }
 
 std::string Changes(const Candidate& candidate) {
   std::string text;
-  for (const Refusal& refusal : candidate.refusals) {
-    if (refusal.counterfactual.empty()) return "";
+  for (RefusalReason reason : candidate.refusals) {
+    std::string change = Explain(candidate, reason).counterfactual;
+    if (change.empty()) return "";
     if (!text.empty()) text += " and ";
-    text += refusal.counterfactual;
+    text += change;
   }
   return text;
 }
@@ -64,6 +66,11 @@ std::string Describe(const AttentionRequest& request, const Target& target) {
   return fmt::format("{}, {} heads on {} KV heads of {}, KV in {} on {} ({})", Name(request.kind),
                      request.heads, request.kv_heads, request.head_dim, Info(request.kv_dtype).name,
                      target.device.platform, target.device.product);
+}
+
+size_t ValidCount(const std::vector<Candidate>& candidates) {
+  return static_cast<size_t>(std::count_if(candidates.begin(), candidates.end(),
+                                           [](const Candidate& c) { return c.refusals.empty(); }));
 }
 
 std::vector<std::string> ValidNames(const std::vector<Candidate>& candidates) {
@@ -100,15 +107,14 @@ Problem ForcedInvalid(const Candidate& forced, const std::vector<Candidate>& can
 }
 
 // The setting of the user that is this candidate's only obstacle, or "".
-std::string OnlyObstacle(const Candidate& candidate) {
-  if (candidate.refusals.size() != 1) return "";
-  if (candidate.refusals.front().reason == RefusalReason::kBlockSize) return "kv.blockSize";
-  if (candidate.refusals.front().reason == RefusalReason::kLayout) return "kv.layout";
+std::string_view OnlyObstacle(const Candidate& candidate) {
+  if (candidate.refusals == Refusals{RefusalReason::kBlockSize}) return "kv.blockSize";
+  if (candidate.refusals == Refusals{RefusalReason::kLayout}) return "kv.layout";
   return "";
 }
 
 // Rows of one platform that only this setting refuses.
-std::vector<const AttentionRow*> BlockedBy(const std::string& field,
+std::vector<const AttentionRow*> BlockedBy(std::string_view field,
                                            const std::vector<const AttentionRow*>& ranked,
                                            const std::vector<Candidate>& candidates,
                                            const std::string& platform) {
@@ -129,8 +135,9 @@ void ChooseForced(Selection& out, const std::vector<const AttentionRow*>& ranked
   if (forced == out.candidates.end()) return;  // CheckWishes names it
   const AttentionRow* row = ranked[static_cast<size_t>(forced - out.candidates.begin())];
   if (forced->refusals.empty()) {
+    out.outcome = SelectionOutcome::kRow;
     out.row = row;
-  } else if (std::string field = OnlyObstacle(*forced); !field.empty()) {
+  } else if (std::string_view field = OnlyObstacle(*forced); !field.empty()) {
     out.blocking_field = field;
     out.blocked = {row};
   } else {
@@ -142,28 +149,43 @@ void ChooseForced(Selection& out, const std::vector<const AttentionRow*>& ranked
 void NoteObstacles(Selection& out, size_t chosen, const std::string& group,
                    const Origins& origins) {
   std::vector<std::string> passed;
-  std::string field;
+  std::string_view field;
   for (size_t i = 0; i < chosen; ++i) {
-    std::string obstacle = OnlyObstacle(out.candidates[i]);
+    std::string_view obstacle = OnlyObstacle(out.candidates[i]);
     if (obstacle.empty()) continue;
     field = obstacle;
     passed.push_back(out.candidates[i].row);
   }
   if (passed.empty()) return;
-  out.notes.push_back(fmt::format(
-      "{}: passes over {} in group {}; {} is used instead and may be slower", origins.Place(field),
-      fmt::join(passed, ", "), group, out.candidates[chosen].row));
+  out.notes.push_back(
+      fmt::format("{}: passes over {} in group {}; {} is used instead and may be slower",
+                  origins.Place(std::string(field)), fmt::join(passed, ", "), group,
+                  out.candidates[chosen].row));
+}
+
+// Latent attention on a device none of whose rows, refused ones counted, is for it.
+bool OpDriven(const AttentionRequest& request, const SelectionBasis& basis) {
+  if (!Info(request.kind).latent) return false;
+  return std::none_of(basis.catalogue.rows.begin(), basis.catalogue.rows.end(),
+                      [&](const AttentionRow& row) {
+                        return row.mla && Contains(basis.target.platforms, row.platform);
+                      });
 }
 
 void ChooseFirstValid(Selection& out, const std::vector<const AttentionRow*>& ranked,
-                      const AttentionRequest& request, const Target& target, const Wish& wish,
-                      const std::string& group, const Origins& origins) {
+                      const AttentionRequest& request, const SelectionBasis& basis,
+                      const Wish& wish, const std::string& group, const Origins& origins) {
   out.requested = "auto";
   if (!wish.prefer.empty()) out.requested = fmt::format("prefer {}", fmt::join(wish.prefer, ", "));
   size_t chosen = 0;
   while (chosen < ranked.size() && !out.candidates[chosen].refusals.empty()) ++chosen;
 
-  const std::string& home = target.device.platform;
+  if (chosen == ranked.size() && OpDriven(request, basis)) {
+    out.outcome = SelectionOutcome::kOpDriven;
+    out.reason = kNoMlaRow;
+    return;
+  }
+  const std::string& home = basis.target.device.platform;
   bool away = chosen < ranked.size() && ranked[chosen]->platform != home &&
               !Contains(wish.prefer, ranked[chosen]->name);
   if (chosen == ranked.size() || away) {
@@ -175,11 +197,12 @@ void ChooseFirstValid(Selection& out, const std::vector<const AttentionRow*>& ra
     }
   }
   if (chosen == ranked.size()) {
-    out.problem = NothingValid(out.candidates, request, target, group);
+    out.problem = NothingValid(out.candidates, request, basis.target, group);
     return;
   }
+  out.outcome = SelectionOutcome::kRow;
   out.row = ranked[chosen];
-  out.reason = fmt::format("rank {} of {} valid", chosen, ValidNames(out.candidates).size());
+  out.reason = fmt::format("rank {} of {} valid", chosen, ValidCount(out.candidates));
   if (Contains(wish.prefer, out.row->name))
     out.reason = fmt::format("preferred by {}, {}", wish.prefer_field, out.reason);
   if (away) {
@@ -187,6 +210,14 @@ void ChooseFirstValid(Selection& out, const std::vector<const AttentionRow*>& ra
                                     group, home, out.row->name));
   }
   NoteObstacles(out, chosen, group, origins);
+}
+
+// "auto", in any case: nothing is forced.
+bool IsAuto(std::string_view word) {
+  constexpr std::string_view kAuto = "auto";
+  return std::equal(word.begin(), word.end(), kAuto.begin(), kAuto.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
 }
 
 Problem UnknownRow(const Origins& origins, const std::string& field, const std::string& name,
@@ -204,7 +235,7 @@ Wish WishFor(const Spec& spec, const std::string& group, KvKind kind) {
     auto entry = spec.backends.find(key);
     if (entry == spec.backends.end()) continue;
     const BackendChoice& choice = entry->second;
-    if (wish.use.empty() && !choice.use.empty()) {
+    if (wish.use.empty() && !choice.use.empty() && !IsAuto(choice.use)) {
       wish.use = choice.use;
       wish.use_field = fmt::format("backends.{}.use", key);
     }
@@ -220,23 +251,53 @@ Wish WishFor(const Spec& spec, const std::string& group, KvKind kind) {
   return wish;
 }
 
+Selector::Selector(Catalogue catalogue, Target target, std::span<const RankRule> rules,
+                   const Origins& origins)
+    : basis_(std::make_shared<const SelectionBasis>(
+          SelectionBasis{std::move(catalogue), std::move(target)})),
+      rules_(rules),
+      origins_(origins) {}
+
+const Selector::Judged& Selector::Judge(const AttentionRequest& request, const Wish& wish) {
+  for (const Judged& judged : judged_) {
+    if (judged.request == request && judged.wish == wish) return judged;
+  }
+  Judged& judged = judged_.emplace_back(Judged{request, wish, {}, {}});
+  judged.ranked = RankRows(basis_->catalogue.rows, request, basis_->target, rules_);
+  ApplyPreference(judged.ranked, wish);
+  auto judgement = std::make_shared<const Judgement>(Judgement{basis_, request, wish.forbid_field});
+  judged.candidates.reserve(judged.ranked.size());
+  for (const AttentionRow* row : judged.ranked) {
+    judged.candidates.push_back(
+        {row->name, row->platform, static_cast<int>(judged.candidates.size()),
+         RefusalsOf(*basis_, *row, request, wish), row->verification, judgement});
+  }
+  return judged;
+}
+
+Selection Selector::Choose(const AttentionRequest& request, const Wish& wish,
+                           const std::string& group) {
+  const Judged& judged = Judge(request, wish);
+  Selection out;
+  out.candidates = judged.candidates;
+  if (!wish.use.empty()) {
+    ChooseForced(out, judged.ranked, wish, group, origins_);
+  } else {
+    ChooseFirstValid(out, judged.ranked, request, *basis_, wish, group, origins_);
+  }
+  return out;
+}
+
 Selection Select(const Catalogue& catalogue, const AttentionRequest& request, const Target& target,
                  const Wish& wish, std::span<const RankRule> rules, const std::string& group,
                  const Origins& origins) {
-  std::vector<const AttentionRow*> ranked = RankRows(catalogue.rows, request, target, rules);
-  ApplyPreference(ranked, wish);
-  Selection out;
-  for (const AttentionRow* row : ranked) {
-    Candidate candidate = Judge(catalogue, *row, request, target, wish);
-    candidate.rank = static_cast<int>(out.candidates.size());
-    out.candidates.push_back(std::move(candidate));
-  }
-  if (!wish.use.empty()) {
-    ChooseForced(out, ranked, wish, group, origins);
-  } else {
-    ChooseFirstValid(out, ranked, request, target, wish, group, origins);
-  }
-  return out;
+  Selector selector(catalogue, target, rules, origins);
+  Selection selection = selector.Choose(request, wish, group);
+  const AttentionRow* copies = selector.catalogue().rows.data();
+  auto original = [&](const AttentionRow* row) { return catalogue.rows.data() + (row - copies); };
+  if (selection.row != nullptr) selection.row = original(selection.row);
+  for (const AttentionRow*& row : selection.blocked) row = original(row);
+  return selection;
 }
 
 Problems CheckWishes(const Spec& spec, const Catalogue& catalogue,
@@ -260,7 +321,7 @@ Problems CheckWishes(const Spec& spec, const Catalogue& catalogue,
       if (!Contains(known, name))
         problems.push_back(UnknownRow(spec.origins, field + part, name, known));
     };
-    if (!choice.use.empty()) check(choice.use, ".use");
+    if (!choice.use.empty() && !IsAuto(choice.use)) check(choice.use, ".use");
     for (const std::string& name : choice.prefer) check(name, ".prefer");
     for (const std::string& name : choice.forbid) check(name, ".forbid");
   }

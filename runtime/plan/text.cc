@@ -59,10 +59,11 @@ std::string CandidateText(const Candidate& candidate, bool chosen) {
       fmt::format("    {} {} ({}): {}\n", candidate.rank, candidate.row, candidate.platform, state);
   bool reachable = true;
   std::string change;
-  for (const Refusal& refusal : candidate.refusals) {
-    text += fmt::format("      {}: {}\n", Text(refusal.reason), refusal.detail);
-    reachable = reachable && !refusal.counterfactual.empty();
-    change += (change.empty() ? "" : " and ") + refusal.counterfactual;
+  for (RefusalReason reason : candidate.refusals) {
+    Explanation words = Explain(candidate, reason);
+    text += fmt::format("      {}: {}\n", Text(reason), words.detail);
+    reachable = reachable && !words.counterfactual.empty();
+    change += (change.empty() ? "" : " and ") + words.counterfactual;
   }
   // Only when every reason has a way out does the change help.
   if (!change.empty() && reachable) text += fmt::format("      valid with {}\n", change);

@@ -112,12 +112,9 @@ void AddSelection(const Plan& plan, const KvGroup& group, Page& page) {
               std::to_string(group.kernel_block_tokens), std::string(Name(plan.layout))},
              1);
     for (const Candidate& candidate : attention.candidates) {
-      std::vector<RefusalReason> seen;
-      for (const Refusal& refusal : candidate.refusals) {
-        if (std::find(seen.begin(), seen.end(), refusal.reason) != seen.end()) continue;
-        seen.push_back(refusal.reason);
+      for (RefusalReason reason : candidate.refusals) {
         page.Add(MetricId::kBackendRejections,
-                 {group.name, attn, candidate.row, std::string(Label(refusal.reason))}, 1);
+                 {group.name, attn, candidate.row, std::string(Label(reason))}, 1);
       }
     }
   }

@@ -29,7 +29,8 @@ AttentionRow FullRow() {
   row.layouts = {KvLayout::kLHBNC, KvLayout::kBHLNC};
   row.head_slots = 1;
   row.sinks = row.window = row.mla = row.kv_connector = row.batch_invariant = true;
-  row.non_causal = row.any_strides = true;
+  row.non_causal = row.any_strides = row.sparse = row.mm_prefix = row.head_scales = true;
+  row.prefix_window = row.pcp = row.dcp = row.host_query_lengths = true;
   row.capability_unit = CapabilityUnit::kGfx;
   row.capability_min = 0x90a;
   row.capability_max = 0x942;
@@ -132,7 +133,10 @@ TEST(ReadRow, TakesEveryMember) {
   c.layouts[0] = ASHLAR_LHBNC, c.layouts[1] = ASHLAR_BHLNC;
   c.head_slots = 1;
   c.features = ASHLAR_HAS_SINKS | ASHLAR_HAS_WINDOW | ASHLAR_IS_MLA | ASHLAR_HAS_KV_CONNECTOR |
-               ASHLAR_IS_BATCH_INVARIANT | ASHLAR_HAS_NON_CAUSAL | ASHLAR_READS_LAYOUT_STRIDES;
+               ASHLAR_IS_BATCH_INVARIANT | ASHLAR_HAS_NON_CAUSAL | ASHLAR_READS_LAYOUT_STRIDES |
+               ASHLAR_IS_SPARSE | ASHLAR_HAS_MM_PREFIX | ASHLAR_HAS_HEAD_SCALES |
+               ASHLAR_HAS_PREFIX_WINDOW | ASHLAR_HAS_PCP | ASHLAR_HAS_DCP |
+               ASHLAR_NEEDS_HOST_QUERY_LENGTHS;
   c.capability_unit = ASHLAR_CAP_GFX;
   c.capability_min = 0x90a, c.capability_max = 0x942;
   c.built_for[0] = "gfx90a", c.built_for[1] = "gfx942";

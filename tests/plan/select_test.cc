@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/validate.h"
 #include "support/plan_builders.h"
 
 namespace ashlar {
@@ -77,7 +78,7 @@ struct Outcome {
     std::vector<RefusalReason> reasons;
     for (const Candidate& candidate : selection.candidates) {
       if (candidate.row != row) continue;
-      for (const Refusal& refusal : candidate.refusals) reasons.push_back(refusal.reason);
+      for (RefusalReason reason : candidate.refusals) reasons.push_back(reason);
     }
     return reasons;
   }
@@ -190,16 +191,121 @@ TEST(Select, ABlockMustBeAMultipleOfAForcedRowsKernelBlock) {  // SV-12, SV-13
   EXPECT_EQ(Choose(CudaRows(), request, Cuda(90), Forced("FLASHMLA")).row(), "FLASHMLA");
 }
 
-TEST(Select, NeverTakesADenseRowForLatentAttention) {  // SV-14
+TEST(Select, LatentAttentionWithoutAnMlaRowIsOpDriven) {  // SV-14
   AttentionRequest request = OnCpu(KvKind::kMla);
   Outcome out = ChooseCpu(CpuRows(), request);
   EXPECT_EQ(out.row(), "");
+  EXPECT_EQ(out.selection.outcome, SelectionOutcome::kOpDriven);
+  EXPECT_EQ(out.selection.reason, "no MLA backend registered");
+  EXPECT_EQ(out.selection.problem.Text(), "");
   EXPECT_THAT(out.why("CPU_PAGED"), ElementsAre(RefusalReason::kMla, RefusalReason::kKind));
+}
+
+TEST(Select, LatentAttentionIsLoudWhenItsRowsRefuse) {
+  AttentionRow mla = AnyRow("CPU_MLA");
+  mla.kinds = {KvKind::kMla};
+  mla.mla = true;
+  mla.head_sizes = {576};
+  Outcome out = ChooseCpu({mla, CpuPaged()}, OnCpu(KvKind::kMla));
+  EXPECT_EQ(out.selection.outcome, SelectionOutcome::kNone);
   EXPECT_THAT(out.selection.problem.Text(),
               ::testing::StartsWith("group full_attention: no valid attention backend for "
                                     "mla_attention, 32 heads on 8 KV heads of 64, KV in bfloat16 "
-                                    "on cpu (Test CPU): CPU_PAGED: MLA not supported (CPU_PAGED "
-                                    "keeps K and V apart), attention type not supported ("));
+                                    "on cpu (Test CPU): CPU_MLA: head_size not supported ("));
+  // A forced row is loud too.
+  out = ChooseCpu(CpuRows(), OnCpu(KvKind::kMla), Forced("CPU_PAGED"));
+  EXPECT_EQ(out.selection.outcome, SelectionOutcome::kNone);
+  EXPECT_THAT(out.selection.problem.Text(), ::testing::HasSubstr("MLA not supported"));
+}
+
+TEST(Select, ARowThatCannotBeLoadedHasThatSingleReason) {
+  AttentionRow narrow = CpuPaged();
+  narrow.head_multiple = 48;
+  Selection out = Select(
+      Kept({{narrow, Reference()}, {}, {{"CPU_PAGED", RefusalReason::kLoadFailure, "no libcpu"}}}),
+      OnCpu(), CpuTarget(), {}, kRankRules, "full_attention", BasicSpec().origins);
+  EXPECT_EQ(out.candidates[0].refusals, Refusals{RefusalReason::kLoadFailure});
+  EXPECT_EQ(Explain(out.candidates[0], RefusalReason::kLoadFailure).detail, "no libcpu");
+}
+
+TEST(Select, RunnabilityIsAReasonBesideTheOthers) {
+  AttentionRow narrow = CpuPaged();
+  narrow.head_multiple = 48;
+  Selection out =
+      Select(Kept({{narrow, Reference()},
+                   {},
+                   {{"CPU_PAGED", RefusalReason::kLaunchProbe, "error 209"},
+                    {"REFERENCE", RefusalReason::kToolchain, "no nvcc"}}}),
+             OnCpu(), CpuTarget(), {}, kRankRules, "full_attention", BasicSpec().origins);
+  EXPECT_EQ(out.candidates[0].refusals,
+            (Refusals{RefusalReason::kHeadSize, RefusalReason::kLaunchProbe}));
+  EXPECT_EQ(out.candidates[1].refusals, Refusals{RefusalReason::kToolchain});
+  EXPECT_THAT(out.problem.Text(), ::testing::HasSubstr("launch probe failed (error 209)"));
+}
+
+TEST(Select, TheSameRequestAndWishAreJudgedOnce) {
+  Spec spec = BasicSpec();
+  Selector selector({CpuRows()}, CpuTarget(), kRankRules, spec.origins);
+  EXPECT_EQ(selector.Choose(OnCpu(), {}, "full_attention").row->name, "CPU_PAGED");
+  EXPECT_EQ(selector.Choose(OnCpu(), {}, "full_attention-2").row->name, "CPU_PAGED");
+  EXPECT_EQ(selector.judged(), 1);
+  // Never by the kind: another head size or another wish is another question.
+  AttentionRequest wide = OnCpu();
+  wide.head_dim = wide.head_dim_v = 20;
+  EXPECT_EQ(selector.Choose(wide, {}, "full_attention").row->name, "REFERENCE");
+  EXPECT_EQ(selector.Choose(OnCpu(), Forced("REFERENCE"), "full_attention").row->name, "REFERENCE");
+  EXPECT_EQ(selector.judged(), 3);
+}
+
+TEST(Select, EveryKnownRowTakesABlockOf128OrSaysWhatItNeeds) {  // BK-01
+  for (const AttentionRow& row : KnownRows()) {
+    AttentionRequest request = Dense();
+    request.block_tokens = 128;
+    Target target = TargetOf(CudaDevice(90), {row.platform});
+    Refusals refusals = Validate(row, request, target);
+    if (!refusals.Has(RefusalReason::kBlockSize)) continue;
+    EXPECT_THAT(Explain(RefusalReason::kBlockSize, row, request, target).detail,
+                ::testing::StartsWith("block 128: " + row.name + " needs "));
+  }
+}
+
+TEST(Select, AForcedRowOfAnotherDeviceIsLoud) {  // BK-04
+  Outcome out = ChooseCpu({CpuPaged(), AnyRow("CUDA_PAGED", {Multiple(16)}, "cuda")}, OnCpu(),
+                          Forced("CUDA_PAGED"));
+  EXPECT_EQ(out.selection.outcome, SelectionOutcome::kNone);
+  EXPECT_EQ(out.selection.problem.Text(),
+            "model.yaml backends.default.use: CUDA_PAGED is not valid for group full_attention: "
+            "other device (CUDA_PAGED runs on cuda, this plan on cpu); a machine with a cuda "
+            "device");
+}
+
+TEST(Select, AForcedRowWithoutSinksNamesTheReason) {  // BK-06
+  AttentionRequest request = Dense();
+  request.sinks = true;
+  Outcome out = Choose(CudaRows(), request, Cuda(120), Forced("FLASH_ATTN"));
+  EXPECT_THAT(out.selection.problem.Text(),
+              ::testing::HasSubstr("attention sinks not supported (FLASH_ATTN has no sink term); "
+                                   "use TRITON_ATTN"));
+  std::vector<AttentionRow> rows = CudaRows();
+  for (AttentionRow& row : rows) row.sinks = false;
+  std::string all = Choose(rows, request, Cuda(120)).selection.problem.Text();
+  for (const AttentionRow& row : rows) EXPECT_THAT(all, ::testing::HasSubstr(row.name + ": "));
+}
+
+TEST(Select, ADeviceTooOldIsNamedWithItsCapability) {  // BK-11
+  AttentionRow row = AnyRow("CUDA_PAGED", {Multiple(16)}, "cuda");
+  row.capability_unit = CapabilityUnit::kCuda;
+  row.capability_min = 80;
+  EXPECT_THAT(Choose({row}, Dense(), Cuda(75)).selection.problem.Text(),
+              ::testing::HasSubstr("CUDA_PAGED: compute capability not supported (7.5 lacks what "
+                                   "CUDA_PAGED needs)"));
+}
+
+TEST(WishFor, AutoIsNoWish) {
+  Spec spec = BasicSpec();
+  spec.backends["full_attention"].use = "Auto";
+  EXPECT_EQ(WishFor(spec, "full_attention", KvKind::kFull), Wish{});
+  EXPECT_TRUE(CheckWishes(spec, {CpuRows(), {}}, {}).empty());
 }
 
 TEST(Select, ReportsEveryCandidateWhenNoneIsValid) {
@@ -315,9 +421,9 @@ TEST(Select, ARowWithoutItsPluginIsShownAndRefused) {
                          kRankRules, "full_attention", BasicSpec().origins);
   ASSERT_NE(out.row, nullptr);
   EXPECT_EQ(out.row->name, "REFERENCE");
-  ASSERT_EQ(out.candidates[0].refusals.size(), 1u);
-  EXPECT_EQ(out.candidates[0].refusals[0].reason, RefusalReason::kPluginMissing);
-  EXPECT_EQ(out.candidates[0].refusals[0].counterfactual, "install libashlar_cpu.so");
+  EXPECT_EQ(out.candidates[0].refusals, Refusals{RefusalReason::kPluginMissing});
+  EXPECT_EQ(Explain(out.candidates[0], RefusalReason::kPluginMissing).counterfactual,
+            "install libashlar_cpu.so");
 }
 
 TEST(WishFor, GroupNameBeatsKindBeatsDefaultFieldByField) {

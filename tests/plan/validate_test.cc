@@ -1,8 +1,10 @@
 #include "plan/validate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <type_traits>
 
 #include "support/plan_builders.h"
 
@@ -26,8 +28,15 @@ AttentionRequest FullRequest() {
 std::vector<RefusalReason> ReasonsOf(const AttentionRow& row, const AttentionRequest& request,
                                      const Target& target = CpuTarget()) {
   std::vector<RefusalReason> reasons;
-  for (const Refusal& refusal : Validate(row, request, target)) reasons.push_back(refusal.reason);
+  for (RefusalReason reason : Validate(row, request, target)) reasons.push_back(reason);
   return reasons;
+}
+
+// The first reason in words.
+Explanation Words(const AttentionRow& row, const AttentionRequest& request,
+                  const Target& target = CpuTarget()) {
+  Refusals refusals = Validate(row, request, target);
+  return refusals.empty() ? Explanation{} : Explain(*refusals.begin(), row, request, target);
 }
 
 std::vector<RefusalReason> Only(RefusalReason reason) { return {reason}; }
@@ -43,11 +52,10 @@ TEST(Validate, HeadSizeByListOrMultiple) {
   EXPECT_TRUE(ReasonsOf(row, request).empty());
   request.head_dim = 80;
   EXPECT_EQ(ReasonsOf(row, request), Only(RefusalReason::kHeadSize));
-  EXPECT_EQ(Validate(row, request, CpuTarget())[0].detail, "head size 80: A needs 64 or 128");
+  EXPECT_EQ(Words(row, request).detail, "head size 80: A needs 64 or 128");
   row.head_sizes.clear();
   row.head_multiple = 32;
-  EXPECT_EQ(Validate(row, request, CpuTarget())[0].detail,
-            "head size 80: A needs a multiple of 32");
+  EXPECT_EQ(Words(row, request).detail, "head size 80: A needs a multiple of 32");
   row.head_multiple = 16;
   EXPECT_TRUE(ReasonsOf(row, request).empty());
 }
@@ -58,10 +66,9 @@ TEST(Validate, Types) {
   EXPECT_EQ(ReasonsOf(row, FullRequest()), Only(RefusalReason::kDType));
   row = AnyRow("A");
   row.kv_dtypes = {DType::kF32};
-  std::vector<Refusal> refusals = Validate(row, FullRequest(), CpuTarget());
-  ASSERT_EQ(refusals.size(), 1u);
-  EXPECT_EQ(refusals[0].detail, "KV in bfloat16: A takes float32");
-  EXPECT_EQ(refusals[0].counterfactual, "kv.dtype: float32");
+  EXPECT_EQ(ReasonsOf(row, FullRequest()), Only(RefusalReason::kKvDType));
+  EXPECT_EQ(Words(row, FullRequest()).detail, "KV in bfloat16: A takes float32");
+  EXPECT_EQ(Words(row, FullRequest()).counterfactual, "kv.dtype: float32");
 }
 
 TEST(Validate, BlockOnlyWhenStated) {
@@ -69,10 +76,9 @@ TEST(Validate, BlockOnlyWhenStated) {
   AttentionRow row = AnyRow("A");
   EXPECT_TRUE(ReasonsOf(row, request).empty());
   request.block_tokens = 24;
-  std::vector<Refusal> refusals = Validate(row, request, CpuTarget());
-  ASSERT_EQ(refusals.size(), 1u);
-  EXPECT_EQ(refusals[0].detail, "block 24: A needs a multiple of 16");
-  EXPECT_EQ(refusals[0].counterfactual, "kv.blockSize: 16 or 32");
+  EXPECT_EQ(ReasonsOf(row, request), Only(RefusalReason::kBlockSize));
+  EXPECT_EQ(Words(row, request).detail, "block 24: A needs a multiple of 16");
+  EXPECT_EQ(Words(row, request).counterfactual, "kv.blockSize: 16 or 32");
   // Exact kernel blocks split a larger manager block.
   row.kernel_blocks = {Exact(64)};
   request.block_tokens = 128;
@@ -125,7 +131,7 @@ TEST(Validate, KindAndWindowAreTwoReasons) {
   request.window = 128;
   EXPECT_EQ(ReasonsOf(testing::CpuPaged(), request),
             (std::vector{RefusalReason::kKind, RefusalReason::kWindow}));
-  EXPECT_EQ(Validate(testing::CpuPaged(), request, CpuTarget())[0].detail,
+  EXPECT_EQ(Words(testing::CpuPaged(), request).detail,
             "attention type sliding_window: CPU_PAGED does full_attention");
 }
 
@@ -142,14 +148,90 @@ TEST(Validate, Features) {
                          RefusalReason::kLayout}));
 }
 
+TEST(Validate, FeaturesOfLargerDeployments) {
+  AttentionRow row = AnyRow("A");
+  AttentionRequest request = FullRequest();
+  request.mm_prefix = request.sparse = request.head_scales = request.prefix_window = true;
+  request.pcp = request.dcp = request.adaptive_verification = true;
+  row.host_query_lengths = true;
+  EXPECT_EQ(ReasonsOf(row, request),
+            (std::vector{RefusalReason::kMmPrefix, RefusalReason::kSparse,
+                         RefusalReason::kHeadScales, RefusalReason::kPrefixWindow,
+                         RefusalReason::kPcp, RefusalReason::kDcp, RefusalReason::kQueryLengths}));
+  row.mm_prefix = row.sparse = row.head_scales = row.prefix_window = row.pcp = row.dcp = true;
+  row.host_query_lengths = false;
+  EXPECT_TRUE(ReasonsOf(row, request).empty());
+  EXPECT_EQ(ReasonsOf(row, FullRequest()), Only(RefusalReason::kNonSparse));
+}
+
+TEST(Validate, NonCausalLatentAttentionIsNotSplitOverContext) {
+  AttentionRow row = AnyRow("A");
+  row.kinds = {KvKind::kMla};
+  row.mla = row.non_causal = row.dcp = true;
+  AttentionRequest request = FullRequest();
+  request.kind = KvKind::kMla;
+  request.non_causal = request.dcp = true;
+  EXPECT_EQ(ReasonsOf(row, request), Only(RefusalReason::kNonCausalMlaDcp));
+  request.dcp = false;
+  EXPECT_TRUE(ReasonsOf(row, request).empty());
+}
+
+// Each reason in words, for a row and a request that have it.
+TEST(Validate, EveryReasonHasWords) {
+  AttentionRow row = AnyRow("A", {Exact(64)});
+  row.kinds = {KvKind::kCross};
+  row.head_sizes = {128};
+  row.dtypes = row.kv_dtypes = {DType::kF16};
+  row.window = row.batch_invariant = row.kv_connector = false;
+  row.host_query_lengths = true;
+  row.capability_unit = CapabilityUnit::kCpu;
+  row.capability_min = kAmx;
+  row.layouts = {KvLayout::kLBHNC};
+  row.built_for = {"avx512"};
+  AttentionRequest request = FullRequest();
+  request.window = 64;
+  request.block_tokens = 24;
+  request.layout = KvLayout::kBLHNC;
+  for (bool AttentionRequest::*wish :
+       {&AttentionRequest::sinks, &AttentionRequest::non_causal, &AttentionRequest::batch_invariant,
+        &AttentionRequest::kv_connector, &AttentionRequest::sparse, &AttentionRequest::mm_prefix,
+        &AttentionRequest::head_scales, &AttentionRequest::prefix_window, &AttentionRequest::pcp,
+        &AttentionRequest::dcp, &AttentionRequest::adaptive_verification})
+    request.*wish = true;
+  Refusals refusals = Validate(row, request, CpuTarget());
+  EXPECT_EQ(refusals.size(), 20);
+  std::set<std::string> details;
+  for (RefusalReason reason : refusals) {
+    Explanation words = Explain(reason, row, request, CpuTarget());
+    EXPECT_THAT(words.detail, ::testing::HasSubstr("A")) << Label(reason);
+    EXPECT_TRUE(details.insert(words.detail).second) << words.detail;
+  }
+}
+
+static_assert(std::is_trivially_copyable_v<Refusals>, "judging a row allocates nothing");
+
+TEST(Refusals, AreASetReadInOrder) {
+  Refusals refusals = {RefusalReason::kPluginMissing, RefusalReason::kHeadSize};
+  refusals.Add(RefusalReason::kLayout);
+  refusals.Add(RefusalReason::kLayout);
+  std::vector<RefusalReason> read;
+  for (RefusalReason reason : refusals) read.push_back(reason);
+  EXPECT_EQ(read, (std::vector{RefusalReason::kHeadSize, RefusalReason::kLayout,
+                               RefusalReason::kPluginMissing}));
+  EXPECT_EQ(refusals.size(), 3);
+  EXPECT_TRUE(refusals.Has(RefusalReason::kLayout));
+  EXPECT_FALSE(refusals.Has(RefusalReason::kDType));
+  EXPECT_TRUE(Refusals().empty());
+}
+
 TEST(Validate, AnotherDeviceIsTheOnlyReason) {
   AttentionRow row = AnyRow("A", {Exact(64)}, "cuda");
   row.head_sizes = {128};
   Target target = CpuTarget();
   EXPECT_EQ(ReasonsOf(row, FullRequest(), target), Only(RefusalReason::kOtherDevice));
-  EXPECT_EQ(Validate(row, FullRequest(), target)[0].counterfactual, "a machine with a cuda device");
+  EXPECT_EQ(Words(row, FullRequest(), target).counterfactual, "a machine with a cuda device");
   target.present.push_back("cuda");
-  EXPECT_EQ(Validate(row, FullRequest(), target)[0].counterfactual, "platform: cuda");
+  EXPECT_EQ(Words(row, FullRequest(), target).counterfactual, "platform: cuda");
 }
 
 TEST(Validate, CollectsEveryReasonInOrder) {

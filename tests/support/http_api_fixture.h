@@ -47,7 +47,7 @@ inline Plan ToyPlan() {
     attention.requested = "auto";
     attention.reason = "rank 0 of 2 valid";
     Candidate chosen{attention.row, "cpu", 0, {}};
-    Candidate refused{"OTHER", "cuda", 1, {{RefusalReason::kOtherDevice, "cuda", ""}}};
+    Candidate refused{"OTHER", "cuda", 1, {RefusalReason::kOtherDevice}};
     attention.candidates = {chosen, refused};
     group.attention = {attention};
     plan.groups.push_back(group);
