@@ -153,14 +153,17 @@ constexpr std::string_view kFlashInferRows[] = {"FLASHINFER", "FLASHINFER_MLA",
 
 int VllmFlashAttnVersion(const VllmFacts& f, const VllmRequest& r, int head_size) {
   if (!Cuda(f)) return 0;
-  int version = 2;
-  if (f.major == 9 && f.flash_attn_3) version = 3;
-  if (f.major == 10 && f.flash_attn_4) version = 4;
-  if (f.flash_attn_version > 0) version = f.flash_attn_version;
+  const bool has3 = f.major == 9 && f.flash_attn_3;
+  const bool has4 = (f.major == 9 || f.major == 10) && f.flash_attn_4;
+  int version = f.flash_attn_version;
+  if (version == 0) version = has3 ? 3 : f.major == 10 && has4 ? 4 : 2;
+  // A version 3 that is asked for on Blackwell becomes 4 where there is one.
+  if (version == 3 && f.major >= 10) version = has4 ? 4 : 2;
+  if ((version == 3 && !has3) || (version == 4 && !has4)) return 0;
   // Version 4 has no room for wide heads on Blackwell, with the model known for none above 128;
   // version 3 hands heads above 256 on to version 4.
   if (f.major == 10 && version == 4 && head_size > (r.model ? 128 : 256)) version = 2;
-  if (f.major == 9 && version == 3 && head_size > 256 && f.flash_attn_4) version = 4;
+  if (version == 3 && head_size > 256 && has4) version = 4;
   if (version == 4 && r.batch_invariant) version = 2;
   return version;
 }

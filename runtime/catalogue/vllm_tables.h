@@ -59,7 +59,7 @@ VllmChoice VllmSelectXpu(const VllmFacts& facts, const VllmRequest& request,
 // The walk that ranks and validates, for platforms that do both.
 VllmChoice VllmWalk(const VllmFacts& facts, const VllmRequest& request, std::string_view forced);
 
-// The version of flash attention that would run heads of this size; 0: of any.
+// The version of flash attention that would run heads of this size (0: of any), or 0 for none.
 int VllmFlashAttnVersion(const VllmFacts& facts, const VllmRequest& request, int head_size);
 
 constexpr VllmHeads Heads(std::initializer_list<int16_t> sizes) {
