@@ -217,20 +217,21 @@ GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
   const uint32_t shared = SharedAddress(to);
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(from),
-               "r"(bytes));
+               "r"(bytes)
+               : "memory");
 #else
   *static_cast<Vector*>(to) = valid ? *static_cast<const Vector*>(from) : Vector{};
 #endif
 }
 GPU_DEVICE void CommitCopies() {
 #if defined(GPU_PTX)
-  asm volatile("cp.async.commit_group;\n" ::);
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
 template <int kLeft>
 GPU_DEVICE void WaitCopies() {
 #if defined(GPU_PTX)
-  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft));
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
 #endif
 }
 

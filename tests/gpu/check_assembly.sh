@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Compiles tests/gpu/instances.cu for each target that a compiler here knows and looks at the result:
+# the wave's width and, where there are matrix instructions, their use and no registers spilled. Exits 77, which ctest shows as
+# skipped, when there is neither clang 19 with HIP's headers nor nvcc.
+set -euo pipefail
+cd "$(dirname "$0")/../../kernels"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checked=0
+
+fail() { echo "check_assembly: $*" >&2; exit 1; }
+
+amd() { # architecture, wave, matrix instruction or none
+  local out=$work/$1.s
+  clang++-19 -x hip --cuda-device-only -S --offload-arch="$1" -std=c++20 -O3 -DASHLAR_GPU_HIP -D__HIP_PLATFORM_AMD__ \
+    -DASHLAR_WAVE="$2" -Iinclude -I. --rocm-path=/usr --rocm-device-lib-path="$work" ../tests/gpu/instances.cu -o "$out"
+  [ "$(grep -c "\.wavefront_size: $2" "$out")" = 3 ] || fail "$1: not three kernels of wave $2"
+  local spills
+  spills=$(grep -oE "\.vgpr_spill_count: +[0-9]+" "$out" | tr -s ' \n' ' ')
+  if [ "$3" != none ]; then
+    grep -q "$3" "$out" || fail "$1: no $3"
+    grep -qE "spill_count: [1-9]" <<<"$spills" && fail "$1: registers are spilled"
+  fi
+  echo "$1: wave $2, $(grep -c "$3" "$out" || true) of $3, $(grep -oE "\.vgpr_count: +[0-9]+" "$out" | tr -s ' \n' ' ')$spills"
+  checked=$((checked + 1))
+}
+
+nvidia() { # nvcc, capability
+  local out=$work/$2.txt
+  "$1" -std=c++20 -O3 -gencode="arch=compute_$2,code=sm_$2" -Iinclude -I. -DASHLAR_GPU_CUDA -DASHLAR_WAVE=32 -Xptxas -v \
+    --keep --keep-dir "$work" -c ../tests/gpu/instances.cu -o "$work/$2.o" >"$out" 2>&1 || fail "sm_$2: $(cat "$out")"
+  # A word or two outside the loops is no loss; an array in local memory is hundreds of bytes.
+  local spilled
+  spilled=$(grep -oE "[0-9]+ bytes spill stores" "$out" | sort -n | tail -1 | cut -d' ' -f1)
+  [ "$spilled" -le 32 ] || fail "sm_$2: $spilled bytes of registers are spilled"
+  for instruction in mma.sync ldmatrix cp.async; do
+    grep -q "$instruction" "$work"/instances*.ptx || fail "sm_$2: no $instruction"
+  done
+  rm -f "$work"/instances*
+  echo "sm_$2: $spilled bytes spilled, $(grep -oE "Used [0-9]+ registers" "$out" | tr '\n' ' ')"
+  checked=$((checked + 1))
+}
+
+bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
+if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && [ -e "$bitcode/ocml.bc" ]; then
+  ln -s "$bitcode"/*.bc "$work/"
+  ln -s "$bitcode/oclc_isa_version_940.bc" "$work/oclc_isa_version_942.bc"
+  amd gfx90a 64 v_mfma_f32_16x16x16
+  amd gfx942 64 v_mfma_f32_16x16x16
+  amd gfx1030 32 none
+else
+  echo "check_assembly: no clang 19 with HIP's headers: HIP is not compiled here"
+fi
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc "$HOME"/.cache/ashlar/cuda13/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null | head -1 || true)
+if [ -n "$nvcc" ]; then
+  for capability in ${CAPABILITIES:-80 90a 100a 120}; do nvidia "$nvcc" "$capability"; done
+else
+  echo "check_assembly: no nvcc: CUDA is not compiled here"
+fi
+[ "$checked" -gt 0 ] || exit 77
