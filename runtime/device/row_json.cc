@@ -57,7 +57,9 @@ class Reader {
   std::string At(std::string_view key) const { return fmt::format("{}.{}", place_, key); }
 
   void Refuse(std::string_view key, std::string found, std::string allowed) {
-    problems_.push_back({At(key), std::move(found), std::move(allowed),
+    constexpr size_t kShown = 80;
+    if (found.size() > kShown) found = found.substr(0, kShown) + "...";
+    problems_.push_back({At(key.substr(0, kShown)), std::move(found), std::move(allowed),
                          "capture the platform again with ashlar probe --capture"});
   }
 
@@ -67,7 +69,7 @@ class Reader {
   }
 
   void Require(std::string_view key) {
-    if (Find(key) == nullptr) Refuse(key, "missing", "");
+    if (Find(key) == nullptr) Refuse(key, "missing", "a value");
   }
 
   void Text(std::string_view key, std::string& out) {
@@ -185,7 +187,7 @@ void RefuseUnknownKeys(Reader& reader, const Json& json) {
   for (const auto& item : json.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), item.key()) != kKeys.end()) continue;
     const std::string near = Nearest(item.key(), keys);
-    reader.Refuse(item.key(), "unknown key", near.empty() ? "" : fmt::format("{}?", near));
+    reader.Refuse(item.key(), "unknown key", near.empty() ? OneOf(keys) : fmt::format("{}?", near));
   }
 }
 
