@@ -49,6 +49,13 @@ Json Rules(const std::vector<BlockRule>& rules) {
   return list;
 }
 
+constexpr const char* kNext = "capture the platform again with ashlar probe --capture";
+constexpr size_t kShown = 80;  // bytes of a wrong value in a message
+
+std::string Short(std::string text) {
+  return text.size() <= kShown ? std::move(text) : text.substr(0, kShown) + "...";
+}
+
 // Reads the members of one JSON object and gathers every mistake in it.
 class Reader {
  public:
@@ -57,10 +64,8 @@ class Reader {
   std::string At(std::string_view key) const { return fmt::format("{}.{}", place_, key); }
 
   void Refuse(std::string_view key, std::string found, std::string allowed) {
-    constexpr size_t kShown = 80;
-    if (found.size() > kShown) found = found.substr(0, kShown) + "...";
-    problems_.push_back({At(key.substr(0, kShown)), std::move(found), std::move(allowed),
-                         "capture the platform again with ashlar probe --capture"});
+    problems_.push_back(
+        {At(key.substr(0, kShown)), Short(std::move(found)), std::move(allowed), kNext});
   }
 
   const Json* Find(std::string_view key) const {
@@ -227,7 +232,8 @@ Json ToJson(const AttentionRow& row) {
 
 Result<AttentionRow> AttentionRowFromJson(const Json& json, std::string_view place) {
   if (!json.is_object()) {
-    return Problem{std::string(place), DumpJson(json), "an attention row (an object)", ""};
+    return Problem{std::string(place), Short(DumpJson(json)), "an attention row (an object)",
+                   kNext};
   }
   AttentionRow row;
   Reader reader(json, std::string(place));
