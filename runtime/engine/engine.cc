@@ -65,14 +65,16 @@ void Engine::Impl::Publish() {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& device,
-                                              ModelWeights weights, const Options& options) {
-  return Start(plan, device, std::move(weights), options, Parts{});
+                                              ModelWeights weights, std::unique_ptr<KvArena> arena,
+                                              const Options& options) {
+  return Start(plan, device, std::move(weights), std::move(arena), options, Parts{});
 }
 
 Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& device,
-                                              ModelWeights weights, const Options& options,
-                                              Parts parts) {
-  auto worker = Worker::Create(plan, device, std::move(weights), options, std::move(parts));
+                                              ModelWeights weights, std::unique_ptr<KvArena> arena,
+                                              const Options& options, Parts parts) {
+  auto worker =
+      Worker::Create(plan, device, std::move(weights), std::move(arena), options, std::move(parts));
   if (!worker.ok()) return worker.problems();
   if (auto rehearsed = (*worker)->Rehearse(); !rehearsed.ok()) return rehearsed.problems();
   auto impl = std::make_unique<Impl>(std::move(*worker), options);

@@ -12,6 +12,7 @@
 
 #include "engine/intake.h"
 #include "engine/request.h"
+#include "kv/arena.h"
 #include "kv/prefix_tree.h"
 #include "model/forward.h"
 #include "plan/plan.h"
@@ -23,14 +24,17 @@ struct EngineStats {
   int64_t running = 0, waiting = 0;
   int64_t waiting_tokens = 0;
   struct Group {
+    int64_t planned_blocks = 0;  // as many as `blocks`, unless less memory was left
     int64_t blocks = 0, free = 0, cached = 0;
-    int64_t evictions = 0, hit_tokens = 0, query_tokens = 0;
+    int64_t evictions = 0;
+    int64_t hit_tokens = 0, query_tokens = 0;  // of look-ups; what this group alone would have hit
   };
   std::vector<Group> groups;  // by KV group index
   int64_t prompt_tokens = 0, cached_prompt_tokens = 0, generated_tokens = 0;
   int64_t preemptions = 0, steps = 0;
-  std::array<int64_t, 4> finished{};  // by FinishReason
-  int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
+  std::array<int64_t, 4> finished{};                       // by FinishReason
+  int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;  // of look-ups; what all groups hit
+  int64_t prefix_names = 0;  // blocks of tokens that the prefix cache tells apart now
   double last_step_unix_seconds = 0;
   std::string fault;  // set once the device failed; nothing runs after it
 };
@@ -61,15 +65,16 @@ class Engine {
   // Takes over everything it needs; the plan, config and device outlive it. Answers one token, so
   // that weights with a NaN are refused here, and starts the thread.
   static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
-                                               ModelWeights weights, const Options& options);
+                                               ModelWeights weights, std::unique_ptr<KvArena> arena,
+                                               const Options& options);
   static Result<std::unique_ptr<Engine>> Start(const Plan& plan, const Device& device,
-                                               ModelWeights weights, const Options& options,
-                                               Parts parts);
+                                               ModelWeights weights, std::unique_ptr<KvArena> arena,
+                                               const Options& options, Parts parts);
   // Ends every request as cancelled, then joins.
   ~Engine();
 
-  // Any thread. The request's events go to `events` until one has `finish`. The returned id is
-  // never reused.
+  // Any thread. The request's events go to `events`, which may be shared by choices of one request,
+  // until one has `finish`. The returned id is never reused.
   std::variant<uint64_t, SubmitRefusal> Submit(Request request, std::shared_ptr<EventQueue> events);
   // Any thread, any id, any number of times. A running request ends with kCancelled before the next
   // step.

@@ -30,10 +30,11 @@ void Merge(Event& into, Event&& next) {
 void EventQueue::Push(Event event) {
   {
     std::lock_guard lock(mutex_);
-    if (pending_) {
-      Merge(*pending_, std::move(event));
+    auto [pending, fresh] = pending_.try_emplace(event.choice);
+    if (fresh) {
+      pending->second = std::move(event);
     } else {
-      pending_ = std::move(event);
+      Merge(pending->second, std::move(event));
     }
   }
   ready_.notify_one();
@@ -41,8 +42,11 @@ void EventQueue::Push(Event event) {
 
 std::optional<Event> EventQueue::Pop(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  ready_.wait_for(lock, timeout, [this] { return pending_.has_value(); });
-  return std::exchange(pending_, std::nullopt);
+  if (!ready_.wait_for(lock, timeout, [this] { return !pending_.empty(); })) return std::nullopt;
+  auto next = pending_.upper_bound(last_);
+  if (next == pending_.end()) next = pending_.begin();
+  last_ = next->first;
+  return std::move(pending_.extract(next).mapped());
 }
 
 }  // namespace ashlar

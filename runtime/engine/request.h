@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,7 @@ struct Sampling {
 
 struct Request {
   std::vector<int32_t> prompt;  // never empty
+  int choice = 0;               // names it in the events, where several share a queue
   Sampling sampling;
   int max_tokens = 16;
   int min_tokens = 0;             // end and stop ids are not sampled before
@@ -44,6 +46,7 @@ enum class FinishReason { kStop, kLength, kCancelled, kError };
 
 // Tokens in order; the last event of a request, and only that, has `finish`.
 struct Event {
+  int choice = 0;  // the request's
   std::vector<int32_t> ids;
   std::vector<TokenLogprob> logprobs;         // one per id when asked for
   std::vector<TokenLogprob> prompt_logprobs;  // once, before the first id; entry 0 has the id only
@@ -53,17 +56,20 @@ struct Event {
   std::string error;               // with kError: one line for the client
 };
 
-// One request's events. The engine pushes and never blocks; its HTTP thread pops.
+// The events that one HTTP thread waits for: of one request, or of all choices of one. The engine
+// pushes and never blocks; the thread pops.
 class EventQueue {
  public:
   void Push(Event event);
-  // Waits up to `timeout`; empty when nothing came. Merges what has piled up into one event.
+  // Waits up to `timeout`; empty when nothing came. What has piled up for a choice is merged into
+  // one event; choices take turns.
   std::optional<Event> Pop(std::chrono::milliseconds timeout);
 
  private:
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::optional<Event> pending_;
+  std::map<int, Event> pending_;  // by choice
+  int last_ = -1;                 // the choice that was popped last
 };
 
 }  // namespace ashlar

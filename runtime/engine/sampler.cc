@@ -287,8 +287,4 @@ void Sampler::KeepBest(size_t most, double enough) {
   candidates_.resize(kept);
 }
 
-TokenLogprob SampleToken(const SampleInput& input, const Sampling& sampling) {
-  return Sampler().Sample(input, sampling);
-}
-
 }  // namespace ashlar

@@ -45,9 +45,6 @@ class Sampler {
   std::vector<int32_t> candidates_;  // ids still in the draw
 };
 
-// As Sampler::Sample, with fresh scratch.
-TokenLogprob SampleToken(const SampleInput& input, const Sampling& sampling);
-
 // Whether no number of the row is an infinity or NaN.
 bool AllFinite(std::span<const float> logits);
 

@@ -7,7 +7,8 @@
 
 namespace ashlar {
 
-Scheduler::Scheduler(PrefixCache& cache, const Limits& limits) : cache_(cache), limits_(limits) {
+Scheduler::Scheduler(PrefixCache& cache, const Limits& limits)
+    : cache_(cache), limits_(limits), group_hit_tokens_(static_cast<size_t>(cache.groups())) {
   Check(limits.sequences > 0 && limits.batch_tokens > 0, "a step has room for a token");
   Check(limits.logit_rows >= limits.sequences, "every sequence of a step may sample");
   // A decode that never comes into the step would starve.
@@ -119,7 +120,8 @@ bool Scheduler::Admit() {
   if (sequence.path.chains.empty()) sequence.path = cache_.Begin(sequence.request.cache_salt);
   cache_.Extend(sequence.path, sequence.tokens);
   // The last token is computed for its logits; a scored prompt is computed whole.
-  int64_t hit = sequence.scores_prompt() ? 0 : cache_.Match(sequence.path, tokens - 1);
+  PrefixMatch match = cache_.Match(sequence.path, sequence.scores_prompt() ? 0 : tokens - 1);
+  int64_t hit = match.tokens;
   sequence.tables = cache_.MakeTables();
   cache_.Adopt(sequence.path, hit, sequence.tables);
 
@@ -140,6 +142,7 @@ bool Scheduler::Admit() {
     sequence.cached_tokens = sequence.computed;
     query_tokens_ += tokens;
     hit_tokens_ += hit;
+    for (size_t g = 0; g < group_hit_tokens_.size(); ++g) group_hit_tokens_[g] += match.by_group[g];
   }
   waiting_tokens_ -= tokens;
   running_.push_back(std::move(waiting_.front()));

@@ -55,6 +55,8 @@ class Scheduler {
   // Look-ups of sequences when they first ran, by tokens; each prompt counts once.
   int64_t query_tokens() const { return query_tokens_; }
   int64_t hit_tokens() const { return hit_tokens_; }
+  // What this KV group alone would have hit.
+  int64_t hit_tokens(int group) const { return group_hit_tokens_[group]; }
 
   // Any sequence, the oldest first; null when idle.
   Sequence* oldest() const;
@@ -74,6 +76,7 @@ class Scheduler {
   int budget_ = 0, logits_left_ = 0;  // of the step being put together
   bool admission_blocked_ = false;    // until blocks come back
   int64_t waiting_tokens_ = 0, preemptions_ = 0, query_tokens_ = 0, hit_tokens_ = 0;
+  std::vector<int64_t> group_hit_tokens_;
 };
 
 }  // namespace ashlar

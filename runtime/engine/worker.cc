@@ -11,9 +11,9 @@
 namespace ashlar {
 namespace {
 
-std::vector<KvGroupShape> Shapes(const Plan& plan) {
+std::vector<KvGroupShape> Shapes(const std::vector<KvGroup>& groups) {
   std::vector<KvGroupShape> shapes;
-  for (const KvGroup& group : plan.groups) {
+  for (const KvGroup& group : groups) {
     shapes.push_back({group.block_tokens, group.kernel_block_tokens, group.window, group.blocks});
   }
   return shapes;
@@ -26,19 +26,22 @@ double UnixSeconds() {
 }  // namespace
 
 Worker::Worker(const Plan& plan, const Device& device, ModelWeights weights,
-               const Engine::Options& options)
-    : plan_(plan), device_(device), weights_(std::move(weights)), options_(options) {}
+               std::unique_ptr<KvArena> arena, const Engine::Options& options)
+    : plan_(plan),
+      device_(device),
+      weights_(std::move(weights)),
+      options_(options),
+      arena_(std::move(arena)) {}
 
 Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& device,
-                                               ModelWeights weights, const Engine::Options& options,
+                                               ModelWeights weights, std::unique_ptr<KvArena> arena,
+                                               const Engine::Options& options,
                                                Engine::Parts parts) {
-  std::unique_ptr<Worker> worker(new Worker(plan, device, std::move(weights), options));
+  std::unique_ptr<Worker> worker(
+      new Worker(plan, device, std::move(weights), std::move(arena), options));
   int logit_rows = Engine::LogitRows(options);
-  auto arena = KvArena::Create(plan, device);
-  if (!arena.ok()) return arena.problems();
-  worker->arena_ = std::move(*arena);
   worker->cache_ = std::make_unique<PrefixCache>(
-      Shapes(plan),
+      Shapes(worker->arena_->groups()),
       PrefixCache::Options{options.prefix_cache, options.seed, std::move(parts.prefix_hash)});
   worker->scheduler_ = std::make_unique<Scheduler>(
       *worker->cache_, Scheduler::Limits{options.max_sequences, options.batch_tokens, logit_rows,
@@ -88,6 +91,7 @@ void Worker::Accept(std::unique_ptr<Sequence> sequence) {
   if (std::string why = WhyImpossible(*sequence); !why.empty()) {
     ++finished_[static_cast<size_t>(FinishReason::kError)];
     Event event;
+    event.choice = request.choice;
     event.finish = FinishReason::kError;
     event.error = std::move(why);
     held_events_.emplace_back(std::move(sequence->events), std::move(event));
@@ -227,6 +231,7 @@ void Worker::Sample(Sequence& sequence, std::span<float> row) {
 }
 
 void Worker::Emit(Sequence& sequence, Event event) {
+  event.choice = sequence.request.choice;
   event.cached_tokens = sequence.cached_tokens;
   if (sequence.scores_prompt() && event.error.empty() && event.finish != FinishReason::kCancelled) {
     event.prompt_logprobs = std::move(sequence.prompt_logprobs);
@@ -260,11 +265,12 @@ void Worker::FillStats(EngineStats& stats) const {
   stats.groups.resize(static_cast<size_t>(cache_->groups()));
   for (int g = 0; g < cache_->groups(); ++g) {
     const BlockPool& pool = cache_->pool(g);
-    stats.groups[g] = {pool.total(),
+    stats.groups[g] = {plan_.groups[g].blocks - 1,
+                       pool.total(),
                        pool.free(),
                        pool.cached(),
                        pool.evictions(),
-                       scheduler_->hit_tokens(),
+                       scheduler_->hit_tokens(g),
                        scheduler_->query_tokens()};
   }
   stats.prompt_tokens = prompt_tokens_;
@@ -275,6 +281,7 @@ void Worker::FillStats(EngineStats& stats) const {
   stats.finished = finished_;
   stats.prefix_query_tokens = scheduler_->query_tokens();
   stats.prefix_hit_tokens = scheduler_->hit_tokens();
+  stats.prefix_names = static_cast<int64_t>(cache_->prefixes());
   stats.last_step_unix_seconds = last_step_unix_seconds_;
 }
 

@@ -22,6 +22,7 @@ class Worker {
  public:
   static Result<std::unique_ptr<Worker>> Create(const Plan& plan, const Device& device,
                                                 ModelWeights weights,
+                                                std::unique_ptr<KvArena> arena,
                                                 const Engine::Options& options,
                                                 Engine::Parts parts);
 
@@ -46,13 +47,12 @@ class Worker {
   void EndAll(FinishReason reason, const std::string& error);
 
   void FillStats(EngineStats& stats) const;
-  size_t prefixes() const { return cache_->prefixes(); }  // names that the prefix cache keeps
   // Hands out the events held.
   void Flush();
 
  private:
   Worker(const Plan& plan, const Device& device, ModelWeights weights,
-         const Engine::Options& options);
+         std::unique_ptr<KvArena> arena, const Engine::Options& options);
   Result<std::span<float>> Logits(const StepInput& step);
   void Advance(const Slice& slice, std::span<float> rows);
   void ScorePrompt(Sequence& sequence, const Slice& slice, std::span<float> rows);

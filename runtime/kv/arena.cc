@@ -4,24 +4,9 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/checked.h"
 
 namespace ashlar {
 namespace {
-
-// End of the last byte that a group's layers can reach.
-int64_t GroupEnd(const KvGroup& group) {
-  int64_t extents[] = {static_cast<int64_t>(group.layers.size()), group.blocks, group.head_slots,
-                       group.states};
-  int64_t end = group.offset + group.content_bytes;
-  for (int axis = 0; axis < 4; ++axis) {
-    auto reach = CheckedMul(extents[axis] - 1, group.strides[axis]);
-    auto sum = reach ? CheckedAdd(end, *reach) : std::nullopt;
-    Check(sum.has_value(), "the plan's strides stay within 64 bits");
-    end = *sum;
-  }
-  return end;
-}
 
 // A manager block of N tokens read as r kernel blocks of N / r: the blocks lie closer, and heads
 // that stand outside the tokens of a block do too.
@@ -63,18 +48,14 @@ const AttentionGroup* Owner(const KvGroup& group, int layer) {
 
 }  // namespace
 
-Result<std::unique_ptr<KvArena>> KvArena::Create(const Plan& plan, const Device& device) {
-  int64_t bytes = 0;
-  for (const KvGroup& group : plan.groups) bytes = std::max(bytes, GroupEnd(group));
-  auto buffer = device.Alloc(bytes);
-  if (!buffer.ok()) return buffer.problems();
-
+Result<std::unique_ptr<KvArena>> KvArena::Create(const Plan& plan, const Device& device,
+                                                 KvAllocation memory) {
   auto arena = std::make_unique<KvArena>();
-  arena->buffer_ = std::move(*buffer);
+  arena->memory_ = std::move(memory);
   arena->layers_.resize(plan.model.layers.size());
-  auto* base = static_cast<std::byte*>(arena->buffer_.data());
+  auto* base = static_cast<std::byte*>(arena->memory_.buffer.data());
   Problems missing;
-  for (const KvGroup& group : plan.groups) {
+  for (const KvGroup& group : arena->groups()) {
     for (size_t slot = 0; slot < group.layers.size(); ++slot) {
       int layer = group.layers[slot];
       const AttentionGroup* attention = Owner(group, layer);
@@ -88,22 +69,24 @@ Result<std::unique_ptr<KvArena>> KvArena::Create(const Plan& plan, const Device&
     }
   }
   if (!missing.empty()) return missing;
-  Problems wrong = CheckAllocatedViews(plan, device.plugin().rows(), arena->Views(plan));
+  Plan allocated = plan;
+  allocated.groups = arena->groups();
+  Problems wrong = CheckAllocatedViews(allocated, device.plugin().rows(), arena->Views());
   if (!wrong.empty()) return wrong;
   return arena;
 }
 
-std::vector<AllocatedView> KvArena::Views(const Plan& plan) const {
+std::vector<AllocatedView> KvArena::Views() const {
   std::vector<AllocatedView> views;
-  const auto* arena = static_cast<const std::byte*>(buffer_.data());
-  for (const KvGroup& group : plan.groups) {
+  const auto* arena = static_cast<const std::byte*>(memory_.buffer.data());
+  for (const KvGroup& group : groups()) {
     for (size_t slot = 0; slot < group.layers.size(); ++slot) {
       const ashlar_kv_view& view = layers_[group.layers[slot]].view;
       const DTypeInfo& dtype = Info(static_cast<DType>(view.dtype));
       AllocatedView seen;
       seen.group = layers_[group.layers[slot]].group;
       seen.layer_slot = static_cast<int>(slot);
-      seen.allocation_bytes = buffer_.bytes();
+      seen.allocation_bytes = bytes();
       seen.base_offset = static_cast<const std::byte*>(view.base) - arena;
       seen.block_stride = view.block_stride;
       seen.head_stride = view.head_stride;

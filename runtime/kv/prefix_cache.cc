@@ -71,41 +71,52 @@ int64_t PrefixCache::NeededFrom(int group, int64_t block_count) const {
   return std::max<int64_t>(0, block_count - CeilDiv<int64_t>(shape.window - 1, shape.block_tokens));
 }
 
-int64_t PrefixCache::Match(const PrefixPath& path, int64_t limit) const {
-  if (path.chains.empty() || limit <= 0) return 0;
+// The longest prefix of at most `limit` tokens, in blocks of the group, that it has by itself.
+int64_t PrefixCache::MatchAlone(const PrefixPath& path, int group, int64_t limit) const {
+  const auto& nodes = path.chains[tree_of_[group]].nodes;
+  const int64_t block = shapes_[group].block_tokens;
+  auto has = [&](int64_t i) { return pools_[group].Find(nodes[i]) != kNullBlock; };
+  int64_t end = std::min(static_cast<int64_t>(nodes.size()), limit / block);
+  if (shapes_[group].window == 0) {  // left to right, to the first miss
+    int64_t hit = 0;
+    while (hit < end && has(hit)) ++hit;
+    return hit * block;
+  }
+  // Right to left: a miss at block j rules out every end behind j whose window reaches it, which
+  // is all of them down to j itself.
+  int64_t from = NeededFrom(group, end);
+  for (int64_t j = end - 1; j >= from; --j) {
+    if (has(j)) continue;
+    end = j;
+    from = NeededFrom(group, end);
+  }
+  return end * block;
+}
+
+PrefixMatch PrefixCache::Match(const PrefixPath& path, int64_t limit) const {
+  PrefixMatch match;
+  match.by_group.resize(shapes_.size());
+  if (path.chains.empty() || limit <= 0) return match;
   int64_t tokens = limit;
   for (int g = 0; g < groups(); ++g) {
-    const auto& nodes = path.chains[tree_of_[g]].nodes;
-    int64_t named = static_cast<int64_t>(nodes.size());
-    if (shapes_[g].window == 0) {  // left to right, to the first miss
-      int64_t most = std::min(named, tokens / shapes_[g].block_tokens), hit = 0;
-      while (hit < most && pools_[g].Find(nodes[hit]) != kNullBlock) ++hit;
-      named = hit;
-    }
-    tokens = std::min(tokens, named * shapes_[g].block_tokens);
+    match.by_group[g] = MatchAlone(path, g, limit);
+    tokens = std::min(tokens, match.by_group[g]);
   }
   tokens -= tokens % common_tokens_;
-  // Sliding windows, right to left: a miss at block j rules out every end behind j whose window
-  // reaches it, which is all of them down to j itself. A shorter end may break another group:
-  // repeat until all agree.
+  // Full attention has every shorter prefix too; the window before a shorter end may lack a block,
+  // and what one group then gives up may break another: repeat until all agree.
   for (bool settled = false; !settled && tokens > 0;) {
     settled = true;
     for (int g = 0; g < groups(); ++g) {
-      const auto& nodes = path.chains[tree_of_[g]].nodes;
       if (shapes_[g].window == 0) continue;
-      int64_t end = tokens / shapes_[g].block_tokens, from = NeededFrom(g, end);
-      for (int64_t j = end - 1; j >= from; --j) {
-        if (pools_[g].Find(nodes[j]) != kNullBlock) continue;
-        tokens = j * shapes_[g].block_tokens;
-        tokens -= tokens % common_tokens_;
-        end = tokens / shapes_[g].block_tokens;
-        from = NeededFrom(g, end);
-        j = end;  // begins again at the new end
-        settled = false;
-      }
+      int64_t alone = MatchAlone(path, g, tokens);
+      if (alone == tokens) continue;
+      tokens = alone - alone % common_tokens_;
+      settled = false;
     }
   }
-  return tokens;
+  match.tokens = tokens;
+  return match;
 }
 
 void PrefixCache::Adopt(const PrefixPath& path, int64_t tokens, std::vector<BlockTable>& tables) {

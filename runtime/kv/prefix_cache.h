@@ -23,6 +23,12 @@ struct PrefixPath {
   std::vector<Chain> chains;
 };
 
+// How much of a prompt the cache holds, in tokens from its start.
+struct PrefixMatch {
+  int64_t tokens = 0;             // need not be computed: a multiple of every group's block
+  std::vector<int64_t> by_group;  // what each group has by itself; never less
+};
+
 // Owned by the engine thread. Only full blocks are shared. A prefix is usable when every group has
 // what it needs: full attention all of its blocks, a sliding window the last
 // ceil((window - 1) / block) of them.
@@ -49,8 +55,8 @@ class PrefixCache {
   void Extend(PrefixPath& path, std::span<const int32_t> tokens);
   void End(PrefixPath& path);
 
-  // Tokens that need not be computed: at most `limit`, a multiple of every group's block.
-  int64_t Match(const PrefixPath& path, int64_t limit) const;
+  // At most `limit` tokens.
+  PrefixMatch Match(const PrefixPath& path, int64_t limit) const;
   // Puts the blocks of a match into empty tables, one more reference each.
   void Adopt(const PrefixPath& path, int64_t tokens, std::vector<BlockTable>& tables);
   // Makes the blocks that `computed` tokens have filled findable.
@@ -63,6 +69,7 @@ class PrefixCache {
 
  private:
   int64_t NeededFrom(int group, int64_t block_count) const;
+  int64_t MatchAlone(const PrefixPath& path, int group, int64_t limit) const;
 
   std::vector<KvGroupShape> shapes_;
   Options options_;

@@ -15,23 +15,15 @@ constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user
 constexpr std::array<std::string_view, 4> kReserved = {"messages", "tools", "documents",
                                                        "add_generation_prompt"};
 
-// Moves the mistake of a part up to the whole.
-bool Adopt(FieldReader& fields, const FieldReader& part) {
-  if (!part.failed()) return true;
-  const Problem& problem = part.error()->problem;
-  fields.Fail(part.error()->code, problem.place, problem.found, problem.allowed, problem.next);
-  return false;
-}
-
 // Text of a list of parts; only text is taken.
 std::string JoinParts(FieldReader& fields, const std::string& path, const Json& parts) {
   std::string text;
-  for (size_t i = 0; i < parts.size() && !fields.failed(); ++i) {
+  for (size_t i = 0; i < parts.size() && !fields.full(); ++i) {
     std::string at = fmt::format("{}[{}]", path, i);
     if (!parts[i].is_object()) {
       fields.Fail(ErrorCode::kInvalidType, at, Quoted(parts[i]), "an object with type and text",
                   "send {\"type\": \"text\", \"text\": ...}");
-      return "";
+      continue;
     }
     FieldReader part(parts[i], at + ".");
     std::string type = part.String("type", 64).value_or("");
@@ -41,10 +33,12 @@ std::string JoinParts(FieldReader& fields, const std::string& path, const Json& 
                 "text: this model reads nothing else", "send text parts only");
     }
     auto piece = part.String("text", kAnyBytes);
-    if (!piece) part.Fail(ErrorCode::kMissing, "text", "it is absent", "a string", "add it");
-    if (!Adopt(fields, part)) return "";
+    if (!piece && type == "text") {
+      part.Fail(ErrorCode::kMissing, "text", "it is absent", "a string", "add it");
+    }
+    fields.Adopt(part);
     if (i > 0) text += '\n';
-    text += *piece;
+    text += piece.value_or("");
   }
   return text;
 }
@@ -62,7 +56,7 @@ Json ReadToolCall(FieldReader& fields, const std::string& path, const Json& valu
     call.Fail(function == nullptr ? ErrorCode::kMissing : ErrorCode::kInvalidType, "function",
               function == nullptr ? "it is absent" : Quoted(*function),
               "an object with name and arguments", "send the call as it was answered");
-    Adopt(fields, call);
+    fields.Adopt(call);
     return nullptr;
   }
   FieldReader inner(*function, path + ".function.");
@@ -73,7 +67,9 @@ Json ReadToolCall(FieldReader& fields, const std::string& path, const Json& valu
     inner.Fail(ErrorCode::kInvalidType, "arguments", Quoted(*arguments),
                "a string that holds a JSON object", "send it as a string");
   }
-  if (!Adopt(fields, call) || !Adopt(fields, inner)) return nullptr;
+  fields.Adopt(call);
+  fields.Adopt(inner);
+  if (fields.failed()) return nullptr;
   Json read = arguments == nullptr ? Json::object() : *arguments;
   if (read.is_string()) {
     Result<Json> object = ParseJson(read.get_ref<const std::string&>(), "arguments");
@@ -91,7 +87,7 @@ Json ReadToolCalls(FieldReader& fields, const std::string& path, const Json& val
     return nullptr;
   }
   Json calls = Json::array();
-  for (size_t i = 0; i < value.size() && !fields.failed(); ++i) {
+  for (size_t i = 0; i < value.size() && !fields.full(); ++i) {
     calls.push_back(ReadToolCall(fields, fmt::format("{}[{}]", path, i), value[i]));
   }
   return calls;
@@ -133,7 +129,7 @@ Json ReadMessage(FieldReader& fields, const std::string& path, const Json& value
     message.Fail(ErrorCode::kMissing, "tool_call_id", "it is absent",
                  "the id of the call that this answers", "add it");
   }
-  if (!Adopt(fields, message)) return nullptr;
+  fields.Adopt(message);
   if (calls != nullptr) out["tool_calls"] = ReadToolCalls(fields, path + ".tool_calls", *calls);
   return out;
 }
@@ -155,7 +151,7 @@ Json ReadMessages(FieldReader& fields, const RequestLimits& limits) {
     return nullptr;
   }
   Json messages = Json::array();
-  for (size_t i = 0; i < value->size() && !fields.failed(); ++i) {
+  for (size_t i = 0; i < value->size() && !fields.full(); ++i) {
     messages.push_back(ReadMessage(fields, fmt::format("messages[{}]", i), (*value)[i]));
   }
   return messages;
@@ -181,7 +177,7 @@ Json ReadChatDocument(FieldReader& fields, const RequestLimits& limits) {
       fields.Fail(ErrorCode::kInvalidValue, "chat_template_kwargs." + name, "it is set already",
                   "variables other than messages, tools, documents and add_generation_prompt",
                   "use the request's own field");
-      return document;
+      continue;
     }
     document[name] = value;
   }

@@ -24,8 +24,10 @@ Json ErrorJson(const ApiError& error) {
   bool has_param = (IsAboutField(error.code) || error.code == ErrorCode::kModelNotFound) &&
                    !error.problem.place.empty();
   std::string message = error.problem.Text();
+  if (message.empty()) message = row.meaning;
+  if (!error.more.empty()) message += "\n" + Text(error.more);
   return {{"error",
-           {{"message", message.empty() ? std::string(row.meaning) : message},
+           {{"message", message},
             {"type", row.type},
             {"param", has_param ? Json(error.problem.place) : Json(nullptr)},
             {"code", row.name}}}};

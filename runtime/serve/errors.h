@@ -122,10 +122,12 @@ const ErrorRow& Info(ErrorCode code);
 
 struct ApiError {
   ErrorCode code = ErrorCode::kInternal;
-  Problem problem;  // for errors of a field, `place` is the field's path
+  Problem problem;     // for errors of a field, `place` is the field's path
+  Problems more = {};  // further mistakes of the same body
 };
 
-// {"error": {message, type, param, code}}; all four keys always.
+// {"error": {message, type, param, code}}; all four keys always. The message has a line for each
+// mistake; type, param and code are the first one's.
 Json ErrorJson(const ApiError& error);
 // Retry advice and content type.
 HttpHeaders ErrorHeaders(ErrorCode code);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/nearest.h"
@@ -34,8 +36,23 @@ const Json* FieldReader::Find(std::string_view name) {
 
 void FieldReader::Fail(ErrorCode code, std::string_view name, std::string found,
                        std::string allowed, std::string next) {
-  if (error_) return;
-  error_ = ApiError{code, {Path(name), std::move(found), std::move(allowed), std::move(next)}};
+  Keep(code, {Path(name), std::move(found), std::move(allowed), std::move(next)});
+}
+
+void FieldReader::Keep(ErrorCode code, const Problem& problem) {
+  if (!error_) {
+    error_ = ApiError{code, problem};
+    return;
+  }
+  auto same_place = [&](const Problem& other) { return other.place == problem.place; };
+  bool known = same_place(error_->problem) || std::ranges::any_of(error_->more, same_place);
+  if (!known && !full()) error_->more.push_back(problem);
+}
+
+void FieldReader::Adopt(const FieldReader& part) {
+  if (!part.failed()) return;
+  Keep(part.error_->code, part.error_->problem);
+  for (const Problem& problem : part.error_->more) Keep(part.error_->code, problem);
 }
 
 std::optional<int64_t> FieldReader::Integer(std::string_view name, int64_t low, int64_t high) {
@@ -108,13 +125,13 @@ std::optional<std::string> FieldReader::String(std::string_view name, size_t mos
 
 void FieldReader::RefuseUnknown(const std::set<std::string_view>& also) {
   for (const auto& [name, value] : object_.items()) {
+    if (full()) return;
     if (known_.contains(name) || also.contains(name)) continue;
     std::vector<std::string> names(known_.begin(), known_.end());
     std::string nearest = Nearest(name, names);
     Fail(ErrorCode::kUnknownField, name.substr(0, 64), "no field has this name",
          "the fields that docs/api.md lists",
          nearest.empty() ? "leave it out" : "did you mean " + nearest + "?");
-    return;
   }
 }
 

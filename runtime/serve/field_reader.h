@@ -1,5 +1,5 @@
-// Reads the fields of one JSON object, each under its own rule, and keeps the first mistake. An
-// absent field and null are the same; 0, false, "" and {} are values.
+// Reads the fields of one JSON object, each under its own rule, and keeps the first mistake of each
+// field. An absent field and null are the same; 0, false, "" and {} are values.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,23 @@ class FieldReader {
 
   void Fail(ErrorCode code, std::string_view name, std::string found, std::string allowed,
             std::string next = "");
-  // Refuses the first name that was never asked for and that `also` does not know.
+  // Takes over the mistakes of a reader of a part of this object.
+  void Adopt(const FieldReader& part);
+  // Refuses every name that was never asked for and that `also` does not know.
   void RefuseUnknown(const std::set<std::string_view>& also);
 
   bool failed() const { return error_.has_value(); }
+  // No further mistake is kept: an answer stays short however wrong a body is.
+  bool full() const { return error_ && error_->more.size() + 1 >= kMostMistakes; }
+  // All mistakes in the order found.
   const std::optional<ApiError>& error() const { return error_; }
   std::string Path(std::string_view name) const { return prefix_ + std::string(name); }
 
  private:
+  static constexpr size_t kMostMistakes = 16;
+
+  void Keep(ErrorCode code, const Problem& problem);
+
   const Json& object_;
   std::string prefix_;
   std::set<std::string, std::less<>> known_;

@@ -2,27 +2,25 @@
 // thread; what still runs when it goes is cancelled.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "http/server.h"
-#include "serve/answer.h"
+#include "serve/collected_answer.h"
 #include "serve/errors.h"
-#include "serve/openai_response.h"
-#include "serve/serving.h"
+#include "serve/prompt_tokens.h"
+#include "serve/streamed_answer.h"
 
 namespace ashlar {
 
-// How it ended, for metrics; kClientGone has no answer.
-enum class Outcome { kAnswered, kError, kClientGone };
-
+// How it ended, for metrics and the log.
 struct GenerationReport {
-  Outcome outcome = Outcome::kAnswered;
-  int status = 200;
+  int status = 200;               // 499: the client left and got no answer
+  std::optional<ApiError> error;  // is still to be answered: nothing has gone out
   Usage usage;
   std::optional<double> first_token_seconds;
   std::vector<double> token_gaps_seconds;  // between later events, a token
@@ -30,58 +28,37 @@ struct GenerationReport {
 
 class Generation {
  public:
-  // `ending` says that the server gives up on running requests. All outlive the generation.
-  Generation(const Serving& serving, const ApiRequest& request, const std::atomic<bool>& ending)
-      : serving_(serving), request_(request), ending_(ending) {}
+  // `ending` says that the server gives up on running requests. `headers` are sent with every
+  // answer. All outlive the generation.
+  Generation(const Serving& serving, const ApiRequest& request, const std::atomic<bool>& ending,
+             const HttpHeaders& headers, HttpResponder& responder);
   Generation(const Generation&) = delete;
   ~Generation();
 
-  // Runs to the end and answers on `responder`, the error of anything that fails among it.
-  // `headers` are sent with every answer.
-  GenerationReport Run(HttpResponder& responder, const HttpHeaders& headers);
+  // Runs to the end and answers, unless the report says that the caller has to.
+  GenerationReport Run();
 
  private:
-  struct Choice {
-    int prompt = 0;  // index into prompts_
-    uint64_t id = 0;
-    bool submitted = false;
-    bool engine_done = false;
-    std::shared_ptr<EventQueue> events;
-    std::unique_ptr<AnswerAssembler> assembler;
-    std::unique_ptr<LogprobWriter> logprobs;
-    std::vector<TokenLogprob> prompt_logprobs;
-    std::vector<TokenLogprob> all_logprobs;  // without streaming
-    std::string text;                        // without streaming
-    std::vector<int32_t> ids;                // without streaming
-    int cached_tokens = 0;
-    bool opened = false;  // its first chunk has gone out
-  };
-
-  std::optional<ApiError> Encode();
-  std::optional<ApiError> EncodeText(std::string_view text, const std::string& param);
-  std::optional<ApiError> FitTokens();
   std::optional<ApiError> Submit();
   // Events until every choice has ended; the error that ends all of them.
-  std::optional<ApiError> Pump(HttpResponder& responder);
-  std::optional<ApiError> Take(int index, const Event& event, HttpResponder& responder);
+  std::optional<ApiError> Pump();
+  std::optional<ApiError> Take(const Event& event);
   void Note(const Event& event);
-  void Stream(int index, AnswerPiece piece, HttpResponder& responder);
-  std::string Opening(int index);
-  std::string EchoText(const Choice& choice) const;
-  Json WholeJson();
   void CancelAll();
-  void SendError(const ApiError& error, HttpResponder& responder);
   Usage CountUsage() const;
 
   const Serving& serving_;
   const ApiRequest& request_;
   const std::atomic<bool>& ending_;
-  HttpHeaders headers_;
-  ResponseHead head_;
-  std::vector<std::vector<int32_t>> prompts_;
-  int64_t max_tokens_ = 0;
-  std::vector<Choice> choices_;
-  bool streaming_ = false;  // the head of a stream has gone out
+  const HttpHeaders& headers_;
+  HttpResponder& responder_;
+  const ResponseHead head_;
+  StreamedAnswer streamed_;
+  CollectedAnswer collected_;
+  PromptTokens tokens_;
+  std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
+  std::deque<Choice> choices_;
+  size_t ended_ = 0;  // choices whose answer is whole
   bool client_gone_ = false;
   std::chrono::steady_clock::time_point start_, last_event_;
   GenerationReport report_;

@@ -1,12 +1,9 @@
 #include "serve/metrics.h"
 
-#include <prometheus/text_serializer.h>
-
 #include <algorithm>
-#include <limits>
-#include <sstream>
 
 #include "base/dtype.h"
+#include "serve/metric_page.h"
 #include "serve/version.h"
 
 namespace ashlar {
@@ -19,80 +16,11 @@ std::vector<double> TokenBounds() { return {1, 4, 16, 64, 256, 1024, 4096, 16384
 
 constexpr std::array<std::string_view, 4> kClasses = {"2xx", "4xx", "499", "5xx"};
 constexpr std::array<std::string_view, 4> kFinishNames = {"stop", "length", "cancelled", "error"};
-constexpr std::array<std::string_view, 3> kRouteNames = {"/v1/completions", "/v1/chat/completions",
-                                                         "/v1/models"};
-
-// Collects series row by row of the table, up to the most that a page may hold.
-class Page {
- public:
-  Page() {
-    for (const MetricRow& row : kMetrics) {
-      prometheus::MetricFamily& family = families_.emplace_back();
-      family.name = row.name;
-      family.help = row.help;
-      family.type = row.type == MetricType::kGauge     ? prometheus::MetricType::Gauge
-                    : row.type == MetricType::kCounter ? prometheus::MetricType::Counter
-                                                       : prometheus::MetricType::Histogram;
-    }
-  }
-
-  // `labels` in the order of the row.
-  void Add(MetricId id, std::vector<std::string> labels, double value) {
-    prometheus::ClientMetric* metric = Series(id, std::move(labels), 1);
-    if (metric == nullptr) return;
-    metric->gauge.value = value;
-    metric->counter.value = value;
-  }
-
-  void Add(MetricId id, std::vector<std::string> labels, const MetricHistogram::Values& values) {
-    int lines = static_cast<int>(values.bounds.size()) + 3;
-    prometheus::ClientMetric* metric = Series(id, std::move(labels), lines);
-    if (metric == nullptr) return;
-    metric->histogram.sample_count = values.count;
-    metric->histogram.sample_sum = values.sum;
-    for (size_t i = 0; i < values.bounds.size(); ++i) {
-      metric->histogram.bucket.push_back({values.cumulative[i], values.bounds[i]});
-    }
-    metric->histogram.bucket.push_back({values.count, std::numeric_limits<double>::infinity()});
-  }
-
-  std::string Text() {
-    Add(MetricId::kSeriesDropped, {}, dropped_);
-    // A family without a series would be a name without a value.
-    std::erase_if(families_, [](const auto& family) { return family.metric.empty(); });
-    std::ostringstream out;
-    prometheus::TextSerializer().Serialize(out, families_);
-    return out.str();
-  }
-
- private:
-  prometheus::ClientMetric* Series(MetricId id, std::vector<std::string> labels, int lines) {
-    const MetricRow& row = kMetrics[static_cast<size_t>(id)];
-    if (id != MetricId::kSeriesDropped && lines_ + lines > Metrics::kMostSeries - 1) {
-      dropped_ += lines;
-      return nullptr;
-    }
-    lines_ += lines;
-    prometheus::ClientMetric metric;
-    std::string_view names = row.labels;
-    for (std::string& value : labels) {
-      size_t comma = names.find(',');
-      metric.label.push_back({std::string(names.substr(0, comma)), std::move(value)});
-      names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
-    }
-    Check(names.empty(), "a series has every label of its row");
-    auto& metrics = families_[static_cast<size_t>(id)].metric;
-    metrics.push_back(std::move(metric));
-    return &metrics.back();
-  }
-
-  std::vector<prometheus::MetricFamily> families_;
-  int lines_ = 0;
-  int dropped_ = 0;
-};
+constexpr std::array<std::string_view, kApiRoutes> kRouteNames = {
+    "/v1/completions", "/v1/chat/completions", "/v1/models", "unrouted"};
 
 // The block size at each stage that metrics name.
-void AddBlockTokens(const KvGroup& group, Page& page) {
+void AddBlockTokens(const KvGroup& group, MetricPage& page) {
   int requested = 0;
   for (const BlockStep& step : group.block_steps) {
     if (step.stage == "requested") requested = step.tokens;
@@ -102,7 +30,7 @@ void AddBlockTokens(const KvGroup& group, Page& page) {
   page.Add(MetricId::kGroupBlockTokens, {group.name, "kernel"}, group.kernel_block_tokens);
 }
 
-void AddSelection(const Plan& plan, const KvGroup& group, Page& page) {
+void AddSelection(const Plan& plan, const KvGroup& group, MetricPage& page) {
   for (const AttentionGroup& attention : group.attention) {
     std::string attn = std::to_string(attention.index);
     page.Add(MetricId::kBackendInfo,
@@ -120,17 +48,20 @@ void AddSelection(const Plan& plan, const KvGroup& group, Page& page) {
   }
 }
 
-void AddGroup(const Plan& plan, const KvGroup& group, const EngineStats::Group& stats, Page& page) {
+void AddGroup(const Plan& plan, const KvGroup& group, const EngineStats::Group& stats,
+              MetricPage& page) {
   AddSelection(plan, group, page);
   AddBlockTokens(group, page);
   std::vector<std::string> labels = {group.name, std::string(Name(group.kind)), "device"};
-  // Until the engine has its pools, the plan's own count stands.
-  double blocks = static_cast<double>(stats.blocks > 0 ? stats.blocks : group.blocks);
-  double free = static_cast<double>(stats.blocks > 0 ? stats.free : group.blocks);
+  // Until the engine has its pools, the plan's own count stands; the null block is nobody's.
+  double planned = static_cast<double>(std::max<int64_t>(group.blocks - 1, 0));
+  double blocks = stats.blocks > 0 ? static_cast<double>(stats.blocks) : planned;
+  double free = stats.blocks > 0 ? static_cast<double>(stats.free) : planned;
   page.Add(
       MetricId::kGroupBytes, labels,
       blocks * static_cast<double>(group.page_bytes) * static_cast<double>(group.layers.size()));
   page.Add(MetricId::kGroupBlocks, labels, blocks);
+  page.Add(MetricId::kGroupBlocksPlanned, labels, planned);
   page.Add(MetricId::kGroupBlocksFree, labels, free);
   page.Add(MetricId::kGroupBlocksUsed, labels, blocks - free);
   page.Add(MetricId::kGroupBlocksCached, labels, static_cast<double>(stats.cached));
@@ -139,7 +70,7 @@ void AddGroup(const Plan& plan, const KvGroup& group, const EngineStats::Group& 
   page.Add(MetricId::kGroupPrefixHits, {group.name}, static_cast<double>(stats.hit_tokens));
 }
 
-void AddPlan(const Plan& plan, const EngineStats& stats, Page& page) {
+void AddPlan(const Plan& plan, const EngineStats& stats, MetricPage& page) {
   page.Add(MetricId::kPlatformInfo, {plan.platform, plan.platform_name, plan.product}, 1);
   page.Add(MetricId::kHashBlockTokens, {}, plan.hash_block_tokens);
   for (size_t i = 0; i < plan.groups.size(); ++i) {
@@ -148,7 +79,7 @@ void AddPlan(const Plan& plan, const EngineStats& stats, Page& page) {
   }
 }
 
-void AddReadiness(const Readiness::Snapshot& readiness, int64_t inflight, Page& page) {
+void AddReadiness(const Readiness::Snapshot& readiness, int64_t inflight, MetricPage& page) {
   bool draining = readiness.phase == Phase::kDraining;
   for (const CheckInfo& info : kChecks) {
     size_t index = static_cast<size_t>(info.check);
@@ -160,7 +91,7 @@ void AddReadiness(const Readiness::Snapshot& readiness, int64_t inflight, Page& 
   page.Add(MetricId::kDrainInflight, {}, draining ? static_cast<double>(inflight) : 0);
 }
 
-void AddEngine(const EngineStats& stats, Page& page) {
+void AddEngine(const EngineStats& stats, MetricPage& page) {
   auto add = [&page](MetricId id, int64_t value) { page.Add(id, {}, static_cast<double>(value)); };
   page.Add(MetricId::kHeartbeat, {}, stats.last_step_unix_seconds);
   add(MetricId::kRequestsRunning, stats.running);
@@ -178,7 +109,8 @@ void AddEngine(const EngineStats& stats, Page& page) {
 }
 
 // Names that routers and dashboards made for vLLM ask for.
-void AddAliases(const std::string& model, const Plan* plan, const EngineStats& stats, Page& page) {
+void AddAliases(const std::string& model, const Plan* plan, const EngineStats& stats,
+                MetricPage& page) {
   std::vector<std::string> labels = {model, "0"};
   double usage = 0;
   for (const EngineStats::Group& group : stats.groups) {
@@ -192,10 +124,11 @@ void AddAliases(const std::string& model, const Plan* plan, const EngineStats& s
   page.Add(MetricId::kVllmPrefixQueries, labels, static_cast<double>(stats.prefix_query_tokens));
   page.Add(MetricId::kVllmPrefixHits, labels, static_cast<double>(stats.prefix_hit_tokens));
   if (plan == nullptr || plan->groups.empty()) return;
-  page.Add(MetricId::kVllmCacheConfig,
-           {model, "0", std::to_string(plan->groups[0].block_tokens),
-            std::to_string(plan->groups[0].blocks)},
-           1);
+  page.Add(
+      MetricId::kVllmCacheConfig,
+      {model, "0", std::to_string(plan->groups[0].block_tokens),
+       std::to_string(stats.groups.empty() ? plan->groups[0].blocks - 1 : stats.groups[0].blocks)},
+      1);
 }
 
 size_t ClassOf(int status) {
@@ -206,25 +139,6 @@ size_t ClassOf(int status) {
 }  // namespace
 
 std::string_view Name(ApiRoute route) { return kRouteNames[static_cast<size_t>(route)]; }
-
-MetricHistogram::MetricHistogram(std::vector<double> bounds) {
-  values_.cumulative.resize(bounds.size());
-  values_.bounds = std::move(bounds);
-}
-
-void MetricHistogram::Observe(double value) {
-  std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < values_.bounds.size(); ++i) {
-    if (value <= values_.bounds[i]) ++values_.cumulative[i];
-  }
-  ++values_.count;
-  values_.sum += value;
-}
-
-MetricHistogram::Values MetricHistogram::values() const {
-  std::lock_guard lock(mutex_);
-  return values_;
-}
 
 Metrics::Metrics()
     : completion_seconds_(SecondBounds()),
@@ -281,7 +195,7 @@ std::string Metrics::Render(const Sources& sources) const {
     std::lock_guard lock(mutex_);
     identity = identity_;
   }
-  Page page;
+  MetricPage page;
   page.Add(MetricId::kBuildInfo, {kVersion, __VERSION__}, 1);
   const Plan* plan = identity.plan.get();
   page.Add(MetricId::kModelInfo,

@@ -16,29 +16,13 @@
 #include "plan/plan.h"
 #include "serve/checks.h"
 #include "serve/generation.h"
-#include "serve/metric_table.h"
+#include "serve/metric_histogram.h"
 
 namespace ashlar {
 
-// Counts of values up to each bound. Any thread.
-class MetricHistogram {
- public:
-  explicit MetricHistogram(std::vector<double> bounds);
-  void Observe(double value);
-  struct Values {
-    std::vector<double> bounds;
-    std::vector<uint64_t> cumulative;  // one per bound
-    uint64_t count = 0;
-    double sum = 0;
-  };
-  Values values() const;
-
- private:
-  mutable std::mutex mutex_;
-  Values values_;
-};
-
-enum class ApiRoute { kCompletions, kChat, kModels };
+// kUnrouted: refused before a handler saw it.
+enum class ApiRoute { kCompletions, kChat, kModels, kUnrouted };
+inline constexpr size_t kApiRoutes = 4;
 std::string_view Name(ApiRoute route);
 
 class Metrics {
@@ -64,7 +48,6 @@ class Metrics {
   // Prometheus text format.
   std::string Render(const Sources& sources) const;
 
-  static constexpr int kMostSeries = 2000;
   static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
 
  private:
@@ -78,7 +61,7 @@ class Metrics {
   mutable std::mutex mutex_;
   Identity identity_;
   // By route and status class: 2xx, 4xx, 499, 5xx.
-  std::array<std::array<std::atomic<int64_t>, 4>, 3> requests_{};
+  std::array<std::array<std::atomic<int64_t>, 4>, kApiRoutes> requests_{};
   MetricHistogram completion_seconds_, chat_seconds_, first_token_, token_gap_, prompt_tokens_,
       generated_tokens_;
 };

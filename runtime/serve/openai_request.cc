@@ -70,10 +70,7 @@ void ReadStream(FieldReader& fields, ApiRequest& request) {
                "usage once, in the last chunk", "use include_usage");
   }
   inner.RefuseUnknown({});
-  if (inner.failed()) {
-    const Problem& problem = inner.error()->problem;
-    fields.Fail(inner.error()->code, problem.place, problem.found, problem.allowed, problem.next);
-  }
+  fields.Adopt(inner);
 }
 
 // Both names of one limit. Absent and null mean the default; 0 would ask for nothing.

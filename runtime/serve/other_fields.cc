@@ -13,17 +13,14 @@ void ReadOtherFields(FieldReader& fields, Endpoint endpoint) {
     if (std::find(neutral.begin(), neutral.end(), *value) != neutral.end()) continue;
     fields.Fail(ErrorCode::kUnsupported, row.name, Quoted(*value),
                 "this build does not do " + std::string(row.what), "leave it out");
-    return;
   }
   if (endpoint == Endpoint::kCompletions && fields.Find("messages") != nullptr) {
     fields.Fail(ErrorCode::kUnknownField, "messages", "it belongs to chat", "prompt on this path",
                 "post it to /v1/chat/completions");
-    return;
   }
   if (endpoint == Endpoint::kChat && fields.Find("prompt") != nullptr) {
     fields.Fail(ErrorCode::kUnknownField, "prompt", "it belongs to completions",
                 "messages on this path", "post it to /v1/completions");
-    return;
   }
   fields.RefuseUnknown({kIgnoredFields.begin(), kIgnoredFields.end()});
 }

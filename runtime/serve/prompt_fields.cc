@@ -52,7 +52,7 @@ std::vector<int32_t> ReadIds(FieldReader& fields, const std::string& path, const
 
 void AddPrompt(FieldReader& fields, const std::string& path, const Json& value, bool strings,
                const RequestLimits& limits, std::vector<Prompt>& prompts) {
-  if (fields.failed()) return;
+  if (fields.full()) return;
   if (strings ? !value.is_string() : !value.is_array()) {
     fields.Fail(ErrorCode::kInvalidType, path, Quoted(value) + " beside another kind",
                 std::string(kPromptForms), "send one kind only");

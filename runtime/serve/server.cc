@@ -1,14 +1,10 @@
 #include "serve/server.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <random>
 #include <thread>
 
-#include "serve/openai_request.h"
+#include "serve/errors.h"
+#include "serve/request_log.h"
 #include "serve/status.h"
 
 namespace ashlar {
@@ -16,63 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The client's id when it is harmless to repeat, else a new one.
-std::string RequestId(const HttpRequest& request) {
-  std::string_view given = request.Header("x-request-id");
-  bool harmless =
-      !given.empty() && given.size() <= 128 &&
-      std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (harmless) return std::string(given);
-  static thread_local std::mt19937_64 random{std::random_device{}()};
-  return fmt::format("req-{:016x}", random());
-}
-
-void SendError(HttpResponder& responder, const ApiError& error, HttpHeaders headers) {
-  for (auto& header : ErrorHeaders(error.code)) headers.push_back(std::move(header));
-  responder.Send(Info(error.code).status, headers, DumpJson(ErrorJson(error)));
-}
-
 void SendText(HttpResponder& responder, int status, std::string_view text) {
   responder.Send(status, {{"Content-Type", "text/plain; charset=utf-8"}}, text);
 }
-
-// "%2F" and its kind in the last part of a path; names of models hold slashes.
-std::string DecodePercent(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto digit = [&](size_t at) {
-      return at < text.size()
-                 ? std::string_view("0123456789abcdef")
-                       .find(static_cast<char>(tolower(static_cast<unsigned char>(text[at]))))
-                 : std::string_view::npos;
-    };
-    size_t high = digit(i + 1), low = digit(i + 2);
-    if (text[i] == '%' && high != std::string_view::npos && low != std::string_view::npos) {
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-ApiError UnknownModel(const std::string& asked, const std::string& served) {
-  return {ErrorCode::kModelNotFound,
-          {"model", fmt::format("\"{}\" is not served here", asked.substr(0, 256)),
-           fmt::format("\"{}\"", served), "use the name that /v1/models lists"}};
-}
-
-// Counts a request while it lives.
-class Inflight {
- public:
-  explicit Inflight(std::atomic<int64_t>& count) : count_(count) { ++count_; }
-  ~Inflight() { --count_; }
-  Inflight(const Inflight&) = delete;
-
- private:
-  std::atomic<int64_t>& count_;
-};
 
 }  // namespace
 
@@ -93,6 +35,11 @@ Result<std::unique_ptr<ApiServer>> ApiServer::Start(Options options, Readiness& 
     bool admitted = !ApiKeys::Guards(request.path) || keys->Admits(request.Header("authorization"));
     return admitted ? 0 : 401;
   };
+  http.answered_here = [metrics = &server->metrics_](const HttpRequest& request, int status,
+                                                     std::string_view reason) {
+    metrics->CountRequest(ApiRoute::kUnrouted, status);
+    LogRefusal(request, status, reason);
+  };
   auto started = HttpServer::Start(std::move(http), server->Routes());
   if (!started) return started.problems();
   server->http_ = std::move(*started);
@@ -100,16 +47,13 @@ Result<std::unique_ptr<ApiServer>> ApiServer::Start(Options options, Readiness& 
   return server;
 }
 
-ApiServer::~ApiServer() { ending_ = true; }
+ApiServer::~ApiServer() { openai_.End(); }
 
 std::vector<HttpRoute> ApiServer::Routes() {
   HttpHandler ready = [this](const HttpRequest&, HttpResponder& responder) {
     AnswerReady(responder);
   };
-  HttpHandler models = [this](const HttpRequest& request, HttpResponder& responder) {
-    AnswerModels(request, responder);
-  };
-  return {
+  std::vector<HttpRoute> routes = {
       {"GET", "/livez",
        [](const HttpRequest&, HttpResponder& responder) { SendText(responder, 200, "ok\n"); },
        true},
@@ -124,32 +68,26 @@ std::vector<HttpRoute> ApiServer::Routes() {
       {"GET", "/metrics",
        [this](const HttpRequest&, HttpResponder& responder) {
          NoteFault();
-         const Serving* serving = serving_.load();
-         Metrics::Sources sources;
-         sources.readiness = readiness_.snapshot();
-         if (serving != nullptr) sources.engine = serving->generator.stats();
-         sources.http = counters_.load();
-         sources.inflight = inflight_;
-         responder.Send(200, {{"Content-Type", std::string(Metrics::kContentType)}},
-                        metrics_.Render(sources));
+         responder.Send(200, {{"Content-Type", std::string(Metrics::kContentType)}}, MetricsPage());
        },
        true},
-      {"GET", "/v1/models", models},
-      {"GET", "/v1/models/*", models},
-      {"POST", "/v1/completions",
-       [this](const HttpRequest& request, HttpResponder& responder) {
-         AnswerGeneration(ApiRoute::kCompletions, request, responder);
-       }},
-      {"POST", "/v1/chat/completions",
-       [this](const HttpRequest& request, HttpResponder& responder) {
-         AnswerGeneration(ApiRoute::kChat, request, responder);
-       }},
   };
+  for (HttpRoute& row : openai_.Rows()) routes.push_back(std::move(row));
+  return routes;
+}
+
+std::string ApiServer::MetricsPage() const {
+  Metrics::Sources sources;
+  sources.readiness = readiness_.snapshot();
+  if (const Serving* serving = openai_.serving()) sources.engine = serving->generator.stats();
+  sources.http = counters_.load();
+  sources.inflight = openai_.inflight();
+  return metrics_.Render(sources);
 }
 
 // A device that failed after Ready makes the server unready for good.
 void ApiServer::NoteFault() {
-  const Serving* serving = serving_.load();
+  const Serving* serving = openai_.serving();
   if (serving == nullptr) return;
   std::string fault = serving->generator.stats().fault;
   if (fault.empty()) return;
@@ -160,7 +98,7 @@ void ApiServer::NoteFault() {
 void ApiServer::AnswerReady(HttpResponder& responder) {
   NoteFault();
   Readiness::Snapshot snapshot = readiness_.snapshot();
-  bool ready = snapshot.ready && serving_.load() != nullptr;
+  bool ready = snapshot.ready && openai_.serving() != nullptr;
   if (ready) {
     SendText(responder, 200, "ok\n");
     return;
@@ -174,76 +112,6 @@ void ApiServer::AnswerReady(HttpResponder& responder) {
     }
   }
   SendText(responder, 503, text);
-}
-
-std::optional<ApiError> ApiServer::Unavailable() {
-  Readiness::Snapshot snapshot = readiness_.snapshot();
-  // A draining server goes on serving until its listener closes.
-  bool serves = snapshot.phase == Phase::kReady || snapshot.phase == Phase::kDraining;
-  if (serves && serving_.load() != nullptr && !ending_) return std::nullopt;
-  ErrorCode code = ErrorCode::kLoading;
-  if (snapshot.phase == Phase::kRejected) code = ErrorCode::kRejected;
-  if (snapshot.phase == Phase::kDraining) code = ErrorCode::kDraining;
-  if (snapshot.phase == Phase::kFailed) code = ErrorCode::kEngineFault;
-  return ApiError{code,
-                  {"", std::string(Info(code).meaning), "",
-                   snapshot.blocker.empty() ? "" : "see /status: " + snapshot.blocker}};
-}
-
-void ApiServer::AnswerModels(const HttpRequest& request, HttpResponder& responder) {
-  HttpHeaders headers = {{"x-request-id", RequestId(request)}};
-  auto count = [this](int status) { metrics_.CountRequest(ApiRoute::kModels, status); };
-  if (auto error = Unavailable()) {
-    count(Info(error->code).status);
-    return SendError(responder, *error, std::move(headers));
-  }
-  const Serving& serving = *serving_.load();
-  Json model = {{"id", serving.model_name},
-                {"object", "model"},
-                {"created", attached_at_},
-                {"owned_by", "ashlar"},
-                {"root", serving.model_name},
-                {"parent", nullptr},
-                {"max_model_len", serving.plan.context_length}};
-  Json body = {{"object", "list"}, {"data", Json::array({model})}};
-  constexpr std::string_view kPrefix = "/v1/models/";
-  if (request.path.starts_with(kPrefix)) {
-    std::string asked = DecodePercent(std::string_view(request.path).substr(kPrefix.size()));
-    if (asked != serving.model_name) {
-      count(404);
-      return SendError(responder, UnknownModel(asked, serving.model_name), std::move(headers));
-    }
-    body = std::move(model);
-  }
-  count(200);
-  headers.emplace_back("Content-Type", "application/json");
-  responder.Send(200, headers, DumpJson(body));
-}
-
-void ApiServer::AnswerGeneration(ApiRoute route, const HttpRequest& request,
-                                 HttpResponder& responder) {
-  Inflight inflight(inflight_);
-  HttpHeaders headers = {{"x-request-id", RequestId(request)}};
-  auto fail = [&](const ApiError& error) {
-    metrics_.CountRequest(route, Info(error.code).status);
-    SendError(responder, error, headers);
-  };
-  if (auto error = Unavailable()) return fail(*error);
-  const Serving& serving = *serving_.load();
-  ParsedRequest parsed = route == ApiRoute::kChat
-                             ? ParseChat(request.body, LimitsOf(serving))
-                             : ParseCompletion(request.body, LimitsOf(serving));
-  if (const auto* error = std::get_if<ApiError>(&parsed)) return fail(*error);
-  const ApiRequest& typed = std::get<ApiRequest>(parsed);
-  if (typed.model != serving.model_name) return fail(UnknownModel(typed.model, serving.model_name));
-
-  auto start = Clock::now();
-  Generation generation(serving, typed, ending_);
-  GenerationReport report = generation.Run(responder, headers);
-  metrics_.CountRequest(route, report.status);
-  if (report.outcome == Outcome::kAnswered) {
-    metrics_.Observe(route, report, std::chrono::duration<double>(Clock::now() - start).count());
-  }
 }
 
 void ApiServer::SetModel(const std::string& name, const std::string& digest) {
@@ -270,18 +138,13 @@ void ApiServer::SetStartupPhase(const std::string& phase, double seconds) {
   metrics_.SetStartupPhase(phase, seconds);
 }
 
-void ApiServer::Attach(Serving serving) {
-  attached_at_ = std::time(nullptr);
-  Check(serving_owner_ == nullptr, "one model to one server");
-  serving_owner_ = std::make_unique<const Serving>(std::move(serving));
-  serving_ = serving_owner_.get();
-}
+void ApiServer::Attach(Serving serving) { openai_.Attach(std::move(serving)); }
 
 std::string ApiServer::StatusJson() const {
   StatusSources sources;
   sources.readiness = readiness_.snapshot();
   EngineStats stats;
-  if (const Serving* serving = serving_.load()) {
+  if (const Serving* serving = openai_.serving()) {
     stats = serving->generator.stats();
     sources.engine = &stats;
   }
@@ -305,10 +168,10 @@ void ApiServer::EndDrainNow() {
 bool ApiServer::WaitForIdle(double seconds) {
   auto until = Clock::now() + std::chrono::duration<double>(seconds);
   std::unique_lock lock(mutex_);
-  while (inflight_ > 0 && !hurry_ && Clock::now() < until) {
+  while (openai_.inflight() > 0 && !hurry_ && Clock::now() < until) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
   }
-  return inflight_ == 0;
+  return openai_.inflight() == 0;
 }
 
 bool ApiServer::Drain(double lame_duck_seconds, double drain_seconds) {
@@ -321,15 +184,15 @@ bool ApiServer::Drain(double lame_duck_seconds, double drain_seconds) {
   }
   http_->StopAccepting();
   bool clean = WaitForIdle(drain_seconds);
-  ending_ = true;
+  openai_.End();
   if (!clean) {
-    // Their threads look at `ending_` many times a second; a stuck reader gets no more than this.
+    // Their threads look for that many times a second; a stuck reader gets no more than this.
     auto until = Clock::now() + std::chrono::seconds(5);
-    while (inflight_ > 0 && Clock::now() < until) {
+    while (openai_.inflight() > 0 && Clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
-  if (const Serving* serving = serving_.load()) serving->generator.StopAccepting();
+  if (const Serving* serving = openai_.serving()) serving->generator.StopAccepting();
   return clean;
 }
 

@@ -4,10 +4,8 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <ctime>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +13,7 @@
 #include "serve/api_keys.h"
 #include "serve/checks.h"
 #include "serve/metrics.h"
-#include "serve/serving.h"
+#include "serve/openai_routes.h"
 
 namespace ashlar {
 
@@ -61,22 +59,15 @@ class ApiServer {
   std::vector<HttpRoute> Routes();
 
   void AnswerReady(HttpResponder& responder);
-  void AnswerModels(const HttpRequest& request, HttpResponder& responder);
-  void AnswerGeneration(ApiRoute route, const HttpRequest& request, HttpResponder& responder);
-  // Why nothing can be generated now.
-  std::optional<ApiError> Unavailable();
+  std::string MetricsPage() const;
   void NoteFault();
   bool WaitForIdle(double seconds);
 
   Options options_;
   Readiness& readiness_;
   Metrics metrics_;
-  std::atomic<bool> ending_{false};
-  std::atomic<int64_t> inflight_{0};
-  std::time_t attached_at_ = 0;  // written before serving_, which publishes it
-  std::atomic<const Serving*> serving_{nullptr};
+  OpenAiRoutes openai_{readiness_, metrics_};
   std::atomic<const HttpCounters*> counters_{nullptr};  // null until the port is open
-  std::unique_ptr<const Serving> serving_owner_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -49,7 +49,8 @@ Json SelfTestJson(const std::vector<SelfTestResult>& results) {
 Json EngineJson(const EngineStats& stats) {
   Json groups = Json::array();
   for (const EngineStats::Group& group : stats.groups) {
-    groups.push_back({{"blocks", group.blocks},
+    groups.push_back({{"plannedBlocks", group.planned_blocks},
+                      {"blocks", group.blocks},
                       {"free", group.free},
                       {"cached", group.cached},
                       {"evictions", group.evictions},
@@ -63,6 +64,7 @@ Json EngineJson(const EngineStats& stats) {
           {"cachedPromptTokens", stats.cached_prompt_tokens},
           {"generatedTokens", stats.generated_tokens},
           {"preemptions", stats.preemptions},
+          {"prefixNames", stats.prefix_names},
           {"steps", stats.steps},
           {"lastStepUnixSeconds", stats.last_step_unix_seconds},
           {"fault", stats.fault.empty() ? Json(nullptr) : Json(stats.fault)},

@@ -24,19 +24,25 @@ def free_port():
 class Server:
     """`ashlar serve` on a free port; a context manager. `spec` is YAML text without apiVersion and kind, or a whole document."""
 
-    def __init__(self, spec, arguments=(), wait_ready=True):
+    def __init__(self, spec, arguments=(), wait_ready=True, port=None):
+        """`port`: the spec's own; without it one is chosen and given as --port."""
         self.folder = tempfile.TemporaryDirectory()
-        self.port = free_port()
+        self.port = port or free_port()
+        arguments = [*arguments] if port else ["--port", str(self.port), *arguments]
         path = os.path.join(self.folder.name, "model.yaml")
         with open(path, "w") as file:
             file.write(spec if "kind:" in spec else "apiVersion: ashlar.dev/v1alpha1\nkind: ModelSpec\n" + spec)
         self.log_path = os.path.join(self.folder.name, "log")
         self.started = time.monotonic()
         with open(self.log_path, "w") as log:
-            self.process = subprocess.Popen([ASHLAR, "serve", "-f", path, "--port", str(self.port), *arguments], stdout=subprocess.PIPE, stderr=log)
+            self.process = subprocess.Popen([ASHLAR, "serve", "-f", path, *arguments], stdout=subprocess.PIPE, stderr=log)
         self.ready_seconds = None
         if wait_ready:
-            self.wait_ready()
+            try:
+                self.wait_ready()
+            except BaseException:
+                self.__exit__()
+                raise
 
     def __enter__(self):
         return self
@@ -77,27 +83,31 @@ class Server:
                 samples[name] = float(value)
         return samples
 
-    def wait_ready(self, seconds=60):
+    def _wait(self, what, seconds, done):
+        """Until `done()`; fails at once, with the log, when the process has ended."""
         while time.monotonic() - self.started < seconds:
             if self.process.poll() is not None:
                 raise AssertionError(f"ashlar ended with {self.process.returncode}:\n{self.log()}")
             try:
-                if self.request("GET", "/readyz", timeout=5)[0] == 200:
-                    self.ready_seconds = time.monotonic() - self.started
+                if done():
                     return
             except OSError:
                 pass
             time.sleep(0.01)
-        raise AssertionError(f"not ready after {seconds} s:\n{self.log()}")
+        raise AssertionError(f"{what} after {seconds} s:\n{self.log()}")
 
-    def wait_port(self, seconds=20):
-        """Until the port answers at all."""
-        while time.monotonic() - self.started < seconds:
-            try:
-                return self.request("GET", "/livez", timeout=5)[0]
-            except OSError:
-                time.sleep(0.01)
-        raise AssertionError("the port did not open:\n" + self.log())
+    def wait_ready(self, seconds=60):
+        def ready():
+            if self.request("GET", "/readyz", timeout=5)[0] == 200:
+                return True
+            if self.status()["phase"] == "rejected":
+                raise AssertionError(f"the model was rejected:\n{self.log()}")
+            return False
+        self._wait("not ready", seconds, ready)
+        self.ready_seconds = time.monotonic() - self.started
+
+    def wait_phase(self, phase, seconds=20):
+        self._wait(f"not {phase}", seconds, lambda: self.status()["phase"] == phase)
 
     def terminate(self, seconds=90):
         self.process.send_signal(signal.SIGTERM)

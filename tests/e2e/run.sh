@@ -17,7 +17,10 @@ port=$("$venv/bin/python" -c 'import harness; print(harness.free_port())')
 server=$!
 trap 'kill $server 2>/dev/null || true; rm -f /tmp/ashlar-e2e-$port.log' EXIT
 until curl -sf -o /dev/null "http://127.0.0.1:$port/readyz"; do
-  kill -0 $server || { cat /tmp/ashlar-e2e-$port.log; exit 1; }
+  if ! kill -0 $server || curl -s "http://127.0.0.1:$port/status" | grep -q '"phase":"rejected"'; then
+    cat /tmp/ashlar-e2e-$port.log
+    exit 1
+  fi
   sleep 0.05
 done
 [ -d node_modules/openai ] || npm ci --silent --no-audit --no-fund

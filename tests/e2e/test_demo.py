@@ -1,12 +1,15 @@
 """The demo model through the real binary: the plan that is carried out, right answers, limits, drain."""
+import http.client
 import json
-import re
+import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
-from harness import ASHLAR, ROOT, Server, rows_of
+from harness import ASHLAR, ROOT, Server, free_port, rows_of
 
 DEMO = "name: demo\nsource: {builtin: demo}\n"
 
@@ -87,10 +90,9 @@ class Demo(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
-    def read_stream(self, server, results, i):
-        import http.client
+    def read_stream(self, server, results, i, tokens=400):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
-        body = {"model": "demo", "stream": True, "max_tokens": 400, "ignore_eos": True, "temperature": 0.8, "seed": i,
+        body = {"model": "demo", "stream": True, "max_tokens": tokens, "ignore_eos": True, "temperature": 0.8, "seed": i,
                 "prompt": f"Once upon a time there was a fox named {['Ann', 'Bob', 'Cara'][i % 3]}."}
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
@@ -102,7 +104,6 @@ class Streams(unittest.TestCase):
         with Server(DEMO + "limits: {sequences: 64}\n") as server:
             results = [None] * 64
             threads = [threading.Thread(target=self.read_stream, args=(server, results, i)) for i in range(64)]
-            before = server.resident_bytes()
             [t.start() for t in threads]
             slowest, stop = [0.0], threading.Event()
             def probe():
@@ -121,12 +122,27 @@ class Streams(unittest.TestCase):
             [t.join() for t in threads]
             complete = sum("data: [DONE]" in text and '"finish_reason":"length"' in text for _, text in results)
             errors = sum('data: {"error"' in text for _, text in results)
-            print(f"64 streams and SIGTERM: {complete} complete, {errors} ended by an error event, slowest health answer {slowest[0] * 1000:.0f} ms, "
-                  f"RSS before {before >> 20} MiB")
+            print(f"64 streams and SIGTERM: {complete} complete, {errors} ended by an error event, slowest health answer {slowest[0] * 1000:.0f} ms")
             self.assertEqual(code, 0)
             self.assertEqual(complete + errors, 64)
             self.assertEqual(complete, 64)
             self.assertLess(slowest[0], 0.1)
+
+    def test_memory_is_flat_over_many_streams(self):
+        with Server(DEMO + "limits: {sequences: 64}\n") as server:
+            def streams(rounds):
+                for _ in range(rounds):
+                    results = [None] * 64
+                    threads = [threading.Thread(target=self.read_stream, args=(server, results, i, 60)) for i in range(64)]
+                    [t.start() for t in threads]
+                    [t.join() for t in threads]
+                    self.assertTrue(all("data: [DONE]" in text for _, text in results))
+            streams(3)  # every thread, pool and buffer is there
+            warm = server.resident_bytes()
+            streams(6)
+            growth = server.resident_bytes() - warm
+            print(f"RSS over 384 streams, 64 at a time: {warm / 2**20:.1f} MiB warm, {growth / 2**20:+.1f} MiB after")
+            self.assertLess(growth, 4 << 20)
 
     def test_new_connections_are_served_during_the_lame_duck(self):
         with Server(DEMO + "server: {lameDuckSeconds: 2}\n") as server:
@@ -138,13 +154,78 @@ class Streams(unittest.TestCase):
             self.assertEqual(server.process.wait(20), 0)
 
 
+class Clients(unittest.TestCase):
+    """Rows of public bug reports that need real time."""
+
+    def test_ap17_many_stop_strings_are_refused_at_once_and_hold_up_nobody(self):
+        with Server(DEMO) as server:
+            victim = {"model": "demo", "prompt": "Once upon a time", "max_tokens": 1, "temperature": 0}
+            def latency(body, status):
+                start = time.monotonic()
+                self.assertEqual(server.request("POST", "/v1/completions", body)[0], status)
+                return time.monotonic() - start
+            latency(victim, 200)
+            for field in ("stop", "bad_words"):
+                for count in (5, 5_000, 500_000):
+                    body = json.dumps({**victim, field: ["s"] * count}).encode()
+                    self.assertLess(min(latency(body, 400) for _ in range(3)), 0.05, (field, count))
+            stop = threading.Event()
+            hostile = json.dumps({**victim, "stop": ["s"] * 500_000}).encode()
+            def attack():
+                while not stop.is_set():
+                    server.request("POST", "/v1/completions", hostile)
+            quiet = sorted(latency(victim, 200) for _ in range(20))[10]
+            attacker = threading.Thread(target=attack)
+            attacker.start()
+            loud = sorted(latency(victim, 200) for _ in range(20))[10]
+            stop.set()
+            attacker.join()
+            print(f"AP-17: a victim's median {quiet * 1000:.0f} ms, beside the attack {loud * 1000:.0f} ms")
+            self.assertLess(loud, quiet + 0.05)
+
+    def test_ap21_an_idle_connection_is_kept_and_a_closed_one_eats_no_request(self):
+        with Server(DEMO) as server:
+            pauses = (1, 3, 6)
+            connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=10) for _ in pauses]
+            def get(connection):
+                connection.request("GET", "/v1/models")
+                response = connection.getresponse()
+                response.read()
+                return response.status
+            self.assertEqual([get(connection) for connection in connections], [200] * 3)
+            sockets = [connection.sock for connection in connections]
+            start = time.monotonic()
+            for pause, connection, socket in zip(pauses, connections, sockets):
+                time.sleep(max(0, start + pause - time.monotonic()))
+                self.assertEqual(get(connection), 200)
+                self.assertIs(connection.sock, socket, "the connection was not reused")
+        with Server(DEMO + "server: {idleSeconds: 1}\n") as server:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            self.assertEqual(get(connection), 200)
+            connection.sock.settimeout(5)
+            # The end comes by itself, so a proxy sees it before it sends.
+            self.assertEqual(connection.sock.recv(1), b"")
+
+
+class Weights(unittest.TestCase):
+    def test_a_file_truncated_while_it_is_served_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "model")
+            shutil.copytree(f"{ROOT}/runtime/checkpoint/builtin/demo", model)
+            with Server(f"name: demo\nsource: {{path: {model}}}\nplatform: reference\n") as server:
+                self.assertEqual(set(rows_of(server.status()).values()), {"REFERENCE"})  # which reads weights in place
+                self.assertEqual(ask(server, "What is 7+5?"), "12")
+                os.truncate(f"{model}/model.safetensors", 4096)
+                with self.assertRaises((OSError, http.client.HTTPException)):
+                    ask(server, "What is 38+47?")
+                self.assertEqual(server.process.wait(20), 74)
+                self.assertRegex(server.log(), r"error source: \S+/model\.safetensors: it was truncated, or its storage failed")
+
+
 class Rejections(unittest.TestCase):
-    def rejected(self, spec, *arguments):
-        server = Server(spec, arguments, wait_ready=False)
-        server.wait_port()
-        deadline = time.monotonic() + 20
-        while server.status()["phase"] != "rejected" and time.monotonic() < deadline:
-            time.sleep(0.02)
+    def rejected(self, spec, *arguments, port=None):
+        server = Server(spec, arguments, wait_ready=False, port=port)
+        server.wait_phase("rejected")
         return server
 
     def test_a_bad_spec_stays_alive_and_explains_itself(self):
@@ -163,6 +244,27 @@ class Rejections(unittest.TestCase):
             self.assertEqual(server.request("GET", "/readyz")[0], 503)
             self.assertIn("model.yaml:1", json.dumps(server.status()))
 
+    def test_a_bad_spec_is_explained_on_its_own_port(self):
+        port = free_port()
+        with self.rejected(f"name: demo\nsource: {{builtin: demo}}\nnonsense: 1\nserver: {{host: 127.0.0.1, port: {port}}}\n", port=port) as server:
+            self.assertIn("nonsense", json.dumps(server.status()))
+
+    def test_the_harness_does_not_wait_for_what_will_not_come(self):
+        for arguments, said in (([], "rejected"), (["--exit-on-reject"], "ended with")):
+            start = time.monotonic()
+            with self.assertRaises(AssertionError) as failure:
+                Server("name: demo\nsource: {path: /nonexistent/model.gguf}\n", arguments)
+            self.assertLess(time.monotonic() - start, 10)
+            self.assertIn(said, str(failure.exception))
+            self.assertIn("/nonexistent/model.gguf", str(failure.exception))
+
+    def test_make_gives_the_program_no_variable_that_it_refuses(self):
+        result = subprocess.run(["make", "--silent", "--eval", "show-environment: ; @env", "show-environment"], cwd=ROOT,
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("CCACHE_DIR=", result.stdout)
+        self.assertEqual([line for line in result.stdout.splitlines() if line.startswith("ASHLAR_")], [])
+
     def test_exit_on_reject_says_the_same_and_exits(self):
         server = Server("name: demo\nsource: {path: /nonexistent/model.gguf}\n", ["--exit-on-reject"], wait_ready=False)
         with server:
@@ -171,7 +273,6 @@ class Rejections(unittest.TestCase):
             self.assertIn("/nonexistent/model.gguf", output.decode())
 
     def test_an_ashlar_variable_is_refused(self):
-        import os
         result = subprocess.run([ASHLAR, "serve", "-f", f"{ROOT}/manifests/samples/demo.yaml", "--exit-on-reject"],
                                 env={**os.environ, "ASHLAR_BLOCK_SIZE": "16"}, capture_output=True, text=True, timeout=30)
         self.assertEqual(result.returncode, 2)
@@ -183,7 +284,6 @@ class Commands(unittest.TestCase):
         return subprocess.run([ASHLAR, *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT)
 
     def test_plan_is_the_same_offline_as_on_the_machine(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             capture = self.run_ashlar("probe", "--capture", folder + "/here.json")
             self.assertEqual(capture.returncode, 0, capture.stderr)

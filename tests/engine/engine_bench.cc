@@ -66,7 +66,8 @@ void Step(int64_t vocab) {
     options.max_sequences = 64;
     options.batch_tokens = 2048;
     Engine::Parts parts{std::make_unique<NoForward>(vocab, 64), Sha256};
-    auto worker = std::move(*Worker::Create(plan, *device, {}, options, std::move(parts)));
+    auto worker = std::move(*Worker::Create(plan, *device, {}, *toy::MakeArena(plan, *device),
+                                            options, std::move(parts)));
     auto events = std::make_shared<EventQueue>();
     for (int i = 0; i < batch; ++i) {
       auto sequence = std::make_unique<Sequence>();

@@ -223,7 +223,8 @@ TEST(Engine, DoesNotStartOnLogitsThatAreNotFinite) {
   Engine::Options options = toy::SmallOptions();
   Engine::Parts parts{
       std::make_unique<toy::ToyForward>(plan.model, Engine::LogitRows(options), hooks), Sha256};
-  auto engine = Engine::Start(plan, *device, {}, options, std::move(parts));
+  auto engine =
+      Engine::Start(plan, *device, {}, *toy::MakeArena(plan, *device), options, std::move(parts));
   ASSERT_FALSE(engine.ok());
   EXPECT_THAT(Text(engine.problems()), testing::HasSubstr("not a finite number"));
 }

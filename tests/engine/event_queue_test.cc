@@ -37,6 +37,30 @@ TEST(EventQueue, MergesWhatHasPiledUpInOrder) {
   EXPECT_FALSE(events.Pop(std::chrono::milliseconds(0)).has_value());
 }
 
+// Choices that share a queue stay apart, and none waits for another to fall silent.
+TEST(EventQueue, ChoicesTakeTurns) {
+  EventQueue events;
+  auto push = [&](int choice, int32_t id) {
+    Event event;
+    event.choice = choice;
+    event.ids = {id};
+    events.Push(event);
+  };
+  push(0, 1);
+  push(7, 2);
+  push(3, 3);
+  push(7, 4);
+  std::vector<std::pair<int, std::vector<int32_t>>> popped;
+  for (int i = 0; i < 5; ++i) {
+    push(0, 10 + i);  // never falls silent
+    auto event = events.Pop(std::chrono::milliseconds(0));
+    ASSERT_TRUE(event.has_value());
+    popped.emplace_back(event->choice, event->ids);
+  }
+  EXPECT_EQ(popped,
+            (decltype(popped){{0, {1, 10}}, {3, {3}}, {7, {2, 4}}, {0, {11, 12, 13}}, {0, {14}}}));
+}
+
 TEST(EventQueue, WakesAWaitingThread) {
   EventQueue events;
   std::thread engine([&] {

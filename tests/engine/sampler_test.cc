@@ -26,7 +26,7 @@ int32_t Pick(std::vector<float> logits, const Sampling& sampling, uint64_t seed 
   input.logits = logits;
   input.seed = seed;
   input.position = position;
-  return SampleToken(input, sampling).id;
+  return Sampler().Sample(input, sampling).id;
 }
 
 Sampling WithTemperature(float temperature) {
@@ -198,7 +198,7 @@ TEST(Sampler, LogprobsAreBeforeTemperatureAndAfterBias) {
   sampling.logit_bias = {{0, 4.0f}};
   SampleInput input;
   input.logits = logits;
-  TokenLogprob token = SampleToken(input, sampling);
+  TokenLogprob token = Sampler().Sample(input, sampling);
   double sum = std::exp(5.0) + std::exp(2.0) + std::exp(3.0) + std::exp(4.0);
   EXPECT_EQ(token.id, 0);
   EXPECT_NEAR(token.logprob, 5 - std::log(sum), 1e-6);
@@ -230,7 +230,7 @@ TEST(Sampler, BannedIdsNeverComeNorShow) {
   SampleInput input;
   input.logits = logits;
   input.banned = banned;
-  TokenLogprob token = SampleToken(input, sampling);
+  TokenLogprob token = Sampler().Sample(input, sampling);
   EXPECT_EQ(token.id, 1);
   EXPECT_EQ(token.top.size(), 2u);
 }

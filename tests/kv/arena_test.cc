@@ -22,7 +22,7 @@ TEST(KvArena, AcceptsEveryLayoutAsPlanned) {
   auto device = toy::OpenReference();
   for (const LayoutInfo& info : kLayouts) {
     Plan plan = toy::MakePlan(TwoGroups(info.layout));
-    auto arena = KvArena::Create(plan, *device);
+    auto arena = toy::MakeArena(plan, *device);
     EXPECT_TRUE(arena.ok()) << Name(info.layout) << "\n" << Text(arena.problems());
   }
 }
@@ -35,7 +35,7 @@ TEST(KvArena, AcceptsSplitBlocks) {
       shape.kv_heads = heads;
       shape.groups[0].block_tokens = 64;
       shape.groups[0].kernel_block_tokens = 16;
-      auto arena = KvArena::Create(toy::MakePlan(shape), *device);
+      auto arena = toy::MakeArena(toy::MakePlan(shape), *device);
       ASSERT_TRUE(arena.ok()) << Name(layout) << "\n" << Text(arena.problems());
       EXPECT_EQ((*arena)->layers()[0].view.blocks, 6 * 4);
       EXPECT_EQ((*arena)->layers()[0].view.block_tokens, 16);
@@ -48,7 +48,7 @@ TEST(KvArena, NoTwoEntriesShareAByte) {
   auto device = toy::OpenReference();
   for (const LayoutInfo& info : kLayouts) {
     Plan plan = toy::MakePlan(TwoGroups(info.layout));
-    auto arena = std::move(*KvArena::Create(plan, *device));
+    auto arena = std::move(*toy::MakeArena(plan, *device));
     for (bool write : {true, false}) {
       uint64_t mark = 0;
       for (const LayerKv& layer : arena->layers()) {
@@ -77,7 +77,7 @@ TEST(KvArena, RefusesStridesThatAreNotTheLayouts) {
   for (int axis = 0; axis < 4; ++axis) {
     Plan plan = toy::MakePlan(TwoGroups(KvLayout::kLBHNC));
     plan.groups[0].strides[axis] += 8;
-    auto arena = KvArena::Create(plan, *device);
+    auto arena = toy::MakeArena(plan, *device);
     ASSERT_FALSE(arena.ok()) << "axis " << axis;
     EXPECT_THAT(Text(arena.problems()), testing::HasSubstr("group full_attention"));
   }
@@ -87,7 +87,7 @@ TEST(KvArena, RefusesPoolsThatOverlap) {
   auto device = toy::OpenReference();
   Plan plan = toy::MakePlan(TwoGroups(KvLayout::kLBHNC));
   plan.groups[1].offset -= 64;
-  auto arena = KvArena::Create(plan, *device);
+  auto arena = toy::MakeArena(plan, *device);
   ASSERT_FALSE(arena.ok());
   EXPECT_THAT(Text(arena.problems()), testing::HasSubstr("overlap"));
 }
@@ -96,14 +96,14 @@ TEST(KvArena, RefusesAHeadSizeThatTheSpecAloneHalved) {
   auto device = toy::OpenReference();
   Plan plan = toy::MakePlan(TwoGroups(KvLayout::kLBHNC));
   plan.groups[0].attention[0].layer.head_dim_v = 2;
-  EXPECT_FALSE(KvArena::Create(plan, *device).ok());
+  EXPECT_FALSE(toy::MakeArena(plan, *device).ok());
 }
 
 TEST(KvArena, NamesARowThatThePluginLacks) {
   auto device = toy::OpenReference();
   Plan plan = toy::MakePlan(TwoGroups(KvLayout::kLBHNC));
   plan.groups[1].attention[0].row = "CPU_WINDOW";
-  auto arena = KvArena::Create(plan, *device);
+  auto arena = toy::MakeArena(plan, *device);
   ASSERT_FALSE(arena.ok());
   EXPECT_THAT(Text(arena.problems()), testing::HasSubstr("no row CPU_WINDOW"));
 }
@@ -113,9 +113,9 @@ TEST(KvArena, NamesARowThatThePluginLacks) {
 TEST(KvArena, EveryNumberOfAViewIsChecked) {
   auto device = toy::OpenReference();
   Plan plan = toy::MakePlan(TwoGroups(KvLayout::kLBHNC));
-  auto arena = std::move(*KvArena::Create(plan, *device));
+  auto arena = std::move(*toy::MakeArena(plan, *device));
   const auto& rows = device->plugin().rows();
-  const std::vector<AllocatedView> good = arena->Views(plan);
+  const std::vector<AllocatedView> good = arena->Views();
   ASSERT_EQ(Text(CheckAllocatedViews(plan, rows, good)), "");
   using Mutation = void (*)(AllocatedView&);
   const Mutation mutations[] = {[](AllocatedView& v) { v.base_offset += 8; },

@@ -39,7 +39,8 @@ int64_t MatchOf(PrefixCache& cache, const std::vector<int32_t>& tokens, std::str
                 int64_t limit = -1) {
   PrefixPath path = cache.Begin(salt);
   cache.Extend(path, tokens);
-  int64_t match = cache.Match(path, limit < 0 ? static_cast<int64_t>(tokens.size()) - 1 : limit);
+  int64_t match =
+      cache.Match(path, limit < 0 ? static_cast<int64_t>(tokens.size()) - 1 : limit).tokens;
   cache.End(path);
   return match;
 }
@@ -105,12 +106,12 @@ TEST(PrefixCache, AdoptsNullBlocksBehindTheWindow) {
   cache.End(path);
 }
 
-// The definition, by trying every length from the longest.
+// The definition, by trying every length from the longest, for the groups [first, end).
 int64_t SlowMatch(const PrefixCache& cache, const PrefixPath& path, int64_t limit, int64_t common,
-                  const std::vector<int>& chain_of) {
+                  const std::vector<int>& chain_of, int first, int end) {
   for (int64_t tokens = limit - limit % common; tokens > 0; tokens -= common) {
     bool all = true;
-    for (int g = 0; g < cache.groups(); ++g) {
+    for (int g = first; g < end; ++g) {
       const KvGroupShape& shape = cache.shape(g);
       for (int64_t i = 0; i < tokens / shape.block_tokens; ++i) {
         bool seen = shape.window == 0 || (i + 1) * shape.block_tokens > tokens - shape.window + 1;
@@ -148,9 +149,15 @@ TEST(PrefixCache, MatchIsTheLongestThatEveryGroupCanUse) {
       }
     }
     for (int64_t limit = 0; limit < 60; ++limit) {
-      ASSERT_EQ(cache.Match(owner.path, limit),
-                SlowMatch(cache, owner.path, limit, common, chain_of))
+      PrefixMatch match = cache.Match(owner.path, limit);
+      ASSERT_EQ(match.tokens,
+                SlowMatch(cache, owner.path, limit, common, chain_of, 0, cache.groups()))
           << "limit " << limit;
+      for (int g = 0; g < cache.groups(); ++g) {
+        ASSERT_EQ(match.by_group[g],
+                  SlowMatch(cache, owner.path, limit, shapes[g].block_tokens, chain_of, g, g + 1))
+            << "limit " << limit << " group " << g;
+      }
     }
     owner.End();
   }

@@ -1,6 +1,9 @@
 // Bodies that are each wrong in one way, over a real socket.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "support/http_api_fixture.h"
 
 namespace ashlar {
@@ -97,10 +100,60 @@ TEST_F(BadBodiesTest, EachGetsOneErrorInOpenAiFormAndTheNextRequestWorks) {
     EXPECT_EQ(error["code"], bad.code) << answer.body;
     EXPECT_EQ(error["type"], "invalid_request_error");
     EXPECT_EQ(error["param"], *bad.param == 0 ? Json(nullptr) : Json(bad.param)) << answer.body;
-    EXPECT_FALSE(error["message"].get<std::string>().empty());
+    // One mistake is one line.
+    std::string message = error["message"];
+    EXPECT_FALSE(message.empty());
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_TRUE(answer.headers.contains("x-request-id"));
     EXPECT_EQ(Complete({}).status, 200);
   }
+}
+
+TEST_F(BadBodiesTest, AllMistakesOfOneBodyAreInOneAnswer) {
+  OpenReady();
+  auto error = [&](const char* path, const std::string& body) {
+    test::HttpAnswer answer = Client().Post(path, body);
+    EXPECT_EQ(answer.status, 400);
+    return Json::parse(answer.body)["error"];
+  };
+  Json completion =
+      error("/v1/completions", R"({"model":5,"temperature":-1,"n":"x","strem":true,"suffix":"y"})");
+  EXPECT_EQ(completion["param"], "model");
+  EXPECT_EQ(completion["code"], "invalid_type");
+  EXPECT_EQ(completion["message"],
+            "model: 5 is no string: a string of at most 256 bytes; send a JSON string\n"
+            "temperature: -1 is out of range: a number of at least 0 and at most 2; choose one of "
+            "these or leave it out\n"
+            "n: \"x\" is no integer: an integer from 1 to 16; send a JSON integer\n"
+            "prompt: it is absent: a string, a list of strings, a list of token ids or a list of "
+            "lists of token ids; add it\n"
+            "suffix: \"y\": this build does not do insertion before a suffix; leave it out\n"
+            "strem: no field has this name: the fields that docs/api.md lists; did you mean "
+            "stream?");
+  Json chat = error("/v1/chat/completions",
+                    R"({"model":"toy","messages":[{"role":"x","content":1},"y",)"
+                    R"({"role":"user","content":[{"type":"text"},5]}],)"
+                    R"("stream":true,"stream_options":{"continuous_usage_stats":true,"z":1}})");
+  std::vector<std::string> places;
+  std::istringstream lines(chat["message"].get<std::string>());
+  for (std::string line; std::getline(lines, line);) {
+    places.push_back(line.substr(0, line.find(':')));
+  }
+  EXPECT_EQ(places,
+            (std::vector<std::string>{"stream_options.continuous_usage_stats", "stream_options.z",
+                                      "messages[0].role", "messages[0].content", "messages[1]",
+                                      "messages[2].content[0].text", "messages[2].content[1]"}));
+  EXPECT_EQ(chat["param"], places[0]);
+}
+
+TEST_F(BadBodiesTest, AnAnswerStaysShortHoweverWrongABodyIs) {
+  OpenReady();
+  Json body = {{"model", "toy"}, {"prompt", "hi"}};
+  for (int i = 0; i < 1000; ++i) body["no field " + std::to_string(i)] = i;
+  test::HttpAnswer answer = Post("/v1/completions", body);
+  EXPECT_EQ(answer.status, 400);
+  std::string message = Json::parse(answer.body)["error"]["message"];
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 15);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "serve/metric_page.h"
 #include "support/http_api_fixture.h"
 
 namespace ashlar {
@@ -71,7 +72,7 @@ TEST(Metrics, APageIsBoundedAndSaysWhatItLeftOut) {
   Metrics metrics;
   metrics.SetPlan(plan);
   std::string page = metrics.Render({});
-  EXPECT_LE(Samples(page).size(), static_cast<size_t>(Metrics::kMostSeries));
+  EXPECT_LE(Samples(page).size(), static_cast<size_t>(MetricPage::kMostSeries));
   EXPECT_EQ(page.find("ashlar_metric_series_dropped 0\n"), std::string::npos);
   EXPECT_NE(page.find("ashlar_metric_series_dropped "), std::string::npos);
   // With the groups of a real model nothing is left out.
@@ -158,6 +159,22 @@ TEST_F(MetricsTest, CountsRequestsTokensAndTimes) {
   EXPECT_EQ(Metric("ashlar_request_prompt_tokens_sum"), 3);
   EXPECT_EQ(Metric("ashlar_request_generated_tokens_sum"), 2);
   EXPECT_EQ(Metric("ashlar_generated_tokens_total"), 2);
+}
+
+TEST_F(MetricsTest, CountsWhatNoHandlerSawAsUnrouted) {
+  ApiServer::Options options;
+  options.limits.body_bytes = 100;
+  OpenReady(std::move(options));
+  const std::string route = "ashlar_http_requests_total{route=\"unrouted\",code=";
+  EXPECT_EQ(Metric(route + "\"4xx\"}"), 0);
+  Get("/nowhere");
+  Client().Post("/v1/completions", std::string(200, ' '));
+  test::RawClient client = Client();
+  client.Say("GET / HTTP/2.0\r\n\r\n");
+  EXPECT_EQ(client.Answer().status, 505);
+  EXPECT_EQ(MetricWhen(route + "\"4xx\"}", 2), 2);
+  EXPECT_EQ(MetricWhen(route + "\"5xx\"}", 1), 1);
+  EXPECT_EQ(Metric("ashlar_http_requests_total{route=\"/v1/completions\",code=\"4xx\"}"), 0);
 }
 
 TEST_F(MetricsTest, BeforeAModelThePageWorksToo) {

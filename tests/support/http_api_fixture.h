@@ -46,8 +46,13 @@ inline Plan ToyPlan() {
     attention.row = i == 0 ? "CPU_PAGED" : "CPU_WINDOW";
     attention.requested = "auto";
     attention.reason = "rank 0 of 2 valid";
-    Candidate chosen{attention.row, "cpu", 0, {}};
-    Candidate refused{"OTHER", "cuda", 1, {RefusalReason::kOtherDevice}};
+    Candidate chosen, refused;
+    chosen.row = attention.row;
+    chosen.platform = "cpu";
+    refused.row = "OTHER";
+    refused.platform = "cuda";
+    refused.rank = 1;
+    refused.refusals = {RefusalReason::kOtherDevice};
     attention.candidates = {chosen, refused};
     group.attention = {attention};
     plan.groups.push_back(group);

@@ -99,6 +99,7 @@ class ToyEngine final : public Generator {
   using Iterator = std::map<uint64_t, Running>::iterator;
 
   void Finish(Iterator at, FinishReason reason, Event event) {
+    event.choice = at->second.request.choice;
     event.finish = reason;
     if (reason == FinishReason::kStop) event.stop_id = script_.end_id;
     if (reason == FinishReason::kError) event.error = "the toy broke";
@@ -116,6 +117,7 @@ class ToyEngine final : public Generator {
   void StepOne(Iterator at) {
     Running& run = at->second;
     Event event;
+    event.choice = run.request.choice;
     if (run.made == 0 && run.request.sampling.prompt_logprobs >= 0) {
       for (size_t i = 0; i < run.request.prompt.size(); ++i) {
         event.prompt_logprobs.push_back(

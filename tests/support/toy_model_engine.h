@@ -31,7 +31,8 @@ struct ToyEngine {
     Engine::Parts parts{
         std::make_unique<ToyForward>(plan.model, Engine::LogitRows(options), std::move(hooks)),
         std::move(hash)};
-    engine = std::move(*Engine::Start(plan, *device, {}, options, std::move(parts)));
+    engine = std::move(
+        *Engine::Start(plan, *device, {}, *MakeArena(plan, *device), options, std::move(parts)));
   }
   Engine* operator->() { return engine.get(); }
   Engine& operator*() { return *engine; }
@@ -50,7 +51,8 @@ struct ToyWorker {
     Engine::Parts parts{
         std::make_unique<ToyForward>(plan.model, Engine::LogitRows(options), std::move(hooks)),
         Sha256};
-    worker = std::move(*Worker::Create(plan, *device, {}, options, std::move(parts)));
+    worker = std::move(
+        *Worker::Create(plan, *device, {}, *MakeArena(plan, *device), options, std::move(parts)));
   }
   uint64_t Accept(Request request, std::shared_ptr<EventQueue> events) {
     auto sequence = std::make_unique<Sequence>();

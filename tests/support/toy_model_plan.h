@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "device/device.h"
+#include "kv/arena.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
 
@@ -84,15 +85,25 @@ inline Plan MakePlan(const Shape& shape) {
   return plan;
 }
 
-// A plugin of this build, as `numerics: invariant` opens it.
-inline std::unique_ptr<Device> OpenInvariant(const std::string& name, int threads = 1) {
+// A plugin of this build, as `numerics` opens it.
+inline std::unique_ptr<Device> OpenPlugin(const std::string& name, int threads, bool invariant) {
   auto plugin =
       Plugin::Load(std::string(ASHLAR_BUILD_DIR) + "/lib/ashlar/libashlar_" + name + ".so");
   DeviceOptions options;
   options.threads = threads;
-  options.invariant = true;
+  options.invariant = invariant;
   return std::move(*Device::Open(**plugin, options));
 }
+inline std::unique_ptr<Device> OpenInvariant(const std::string& name, int threads = 1) {
+  return OpenPlugin(name, threads, true);
+}
 inline std::unique_ptr<Device> OpenReference() { return OpenInvariant("reference"); }
+
+// The pools as planned.
+inline Result<std::unique_ptr<KvArena>> MakeArena(const Plan& plan, const Device& device) {
+  Result<KvAllocation> memory = AllocateKv(plan, device, kAnyRoom);
+  if (!memory) return memory.problems();
+  return KvArena::Create(plan, device, std::move(*memory));
+}
 
 }  // namespace ashlar::toy

@@ -119,6 +119,7 @@ struct TinyBlocks {
   int block_tokens = 16;
   int kernel_block_tokens = 0;  // 0: the same
   int64_t full_blocks = 100;    // of the group that grows with the context
+  DType kv = DType::kF32;
 };
 
 // Rows are the plugin's first for each kind.
@@ -142,7 +143,7 @@ inline Plan TinyPlan(Architecture architecture, const TinyBlocks& blocks, const 
                 blocks.kernel_block_tokens,
                 kind == KvKind::kFull ? blocks.full_blocks : 100};
     plan.groups.push_back(
-        MakeGroup(group, static_cast<int>(plan.groups.size()), layers, layer, DType::kF32));
+        MakeGroup(group, static_cast<int>(plan.groups.size()), layers, layer, blocks.kv));
     for (const AttentionRow& row : plugin.rows()) {
       if (std::ranges::find(row.kinds, kind) == row.kinds.end()) continue;
       plan.groups.back().attention[0].row = row.name;
@@ -164,7 +165,8 @@ struct TinyEngine {
       : device(std::move(on)),
         plan(TinyPlan(architecture, blocks, device->plugin())),
         source(plan.model, *device),
-        engine(std::move(*Engine::Start(plan, *device, std::move(source.weights), options))) {}
+        engine(std::move(*Engine::Start(plan, *device, std::move(source.weights),
+                                        *MakeArena(plan, *device), options))) {}
   Engine* operator->() { return engine.get(); }
   Engine& operator*() { return *engine; }
 };
