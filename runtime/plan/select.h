@@ -11,18 +11,9 @@
 #include "plan/plan.h"
 #include "plan/rank.h"
 #include "plan/request.h"
+#include "plan/wish.h"
 
 namespace ashlar {
-
-// What the spec says of one KV group, each part from the most specific entry that states it: group
-// name, then kind, then default. The fields say where it stands.
-struct Wish {
-  std::string use, use_field;
-  std::vector<std::string> prefer, forbid;
-  std::string prefer_field, forbid_field;
-  bool operator==(const Wish&) const = default;
-};
-Wish WishFor(const Spec& spec, const std::string& group, KvKind kind);
 
 // Why a row that was found cannot be used, as whoever loaded or launched it says: kLoadFailure
 // (then the only reason), kLaunchProbe or kToolchain.
@@ -111,9 +102,5 @@ class Selector {
 Selection Select(const Catalogue& catalogue, const AttentionRequest& request, const Target& target,
                  const Wish& wish, std::span<const RankRule> rules, const std::string& group,
                  const Origins& origins);
-
-// Mistakes in `backends` that no selection would notice: unknown keys and unknown row names.
-Problems CheckWishes(const Spec& spec, const Catalogue& catalogue,
-                     const std::vector<KvGroup>& groups);
 
 }  // namespace ashlar
