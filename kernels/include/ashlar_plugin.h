@@ -258,9 +258,10 @@ typedef struct ashlar_plugin {
   int (*graph_launch)(ashlar_device* device, ashlar_stream* stream, ashlar_graph* graph);
   void (*graph_destroy)(ashlar_device* device, ashlar_graph* graph);
 
-  /* Bytes that the plugin will own for this weight beside the caller's source; 0: it reads the
-   * source in place, which must then outlive the weight. weight_create packs from sources in host
-   * memory (unaligned allowed), one pointer a part. */
+  /* Bytes that the plugin will own for this weight beside the caller's sources. A part of which it
+   * owns nothing (asked about alone, the answer is 0) is read in place: its source must outlive the
+   * weight, those of other parts need not. weight_create takes sources in host memory (unaligned
+   * allowed), one pointer a part. */
   int64_t (*weight_bytes)(const ashlar_weight_desc* desc);
   int (*weight_create)(ashlar_device* device, const ashlar_weight_desc* desc,
                        const void* const* sources, ashlar_weight** out);
