@@ -10,7 +10,6 @@
 
 #include "ashlar_plugin.h"
 #include "common/error.h"
-#include "common/shapes.h"
 #include "kernels.h"
 #include "thread_pool.h"
 

@@ -1,4 +1,5 @@
 // Shares a matmul among the threads: tiles of 16 output rows, in runs.
+#include "common/shapes.h"
 #include "ops.h"
 
 namespace ashlar::cpu {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/op_args.h"
+#include "common/shapes.h"
 #include "ops.h"
 
 namespace ashlar::cpu {

@@ -1,6 +1,7 @@
 // Ops that take each row by itself.
 #include <string.h>
 
+#include "common/shapes.h"
 #include "ops.h"
 
 namespace ashlar::cpu {

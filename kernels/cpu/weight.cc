@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "common/shapes.h"
+
 namespace ashlar::cpu {
 namespace {
 

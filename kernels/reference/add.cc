@@ -1,4 +1,5 @@
 // sum += x. Bound by bytes.
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
 

@@ -6,6 +6,7 @@
 
 #include "ashlar_rows.h"
 #include "common/op_args.h"
+#include "common/shapes.h"
 #include "device.h"
 #include "kv.h"
 #include "ops.h"

@@ -7,7 +7,6 @@
 
 #include "ashlar_plugin.h"
 #include "common/error.h"
-#include "common/shapes.h"
 #include "pool.h"
 
 struct ashlar_device {

@@ -1,4 +1,5 @@
 // out[i] = scale * row ids[i] of the embedding. Bound by bytes.
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
 #include "weight.h"

@@ -1,6 +1,7 @@
 // out = act(gate) * up, computed in double. Bound by bytes.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
 

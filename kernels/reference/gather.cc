@@ -1,6 +1,7 @@
 // out[i] = x[rows[i]]. Bound by bytes.
 #include <cstring>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
 

@@ -2,6 +2,7 @@
 // of x; products are summed in double. Bound by flops.
 #include <vector>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "numbers.h"
 #include "ops.h"

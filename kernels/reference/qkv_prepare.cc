@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/op_args.h"
+#include "common/shapes.h"
 #include "device.h"
 #include "kv.h"
 #include "norm.h"

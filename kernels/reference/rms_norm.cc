@@ -2,6 +2,7 @@
 // The mean and its root are computed in double. Bound by bytes.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "norm.h"
 #include "numbers.h"

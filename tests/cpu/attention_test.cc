@@ -1,6 +1,7 @@
 // Attention at every level against plain sums, and its independence of batch, chunks and threads.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "half.h"
 #include "levels.h"
 #include "ops.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "common/shapes.h"
 #include "half.h"
 #include "levels.h"
 #include "ops.h"
