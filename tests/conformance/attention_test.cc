@@ -11,8 +11,8 @@ namespace {
 
 class Attention : public PluginTest {
  protected:
-  std::vector<Sequence> RandomSequences(int longest);
-  int RandomWindow(const AttentionRow& row);
+  std::vector<Sequence> RandomSequences(int longest, int block_tokens);
+  int RandomWindow(const AttentionRow& row, int block_tokens);
   // Every value of each list comes up before one comes up twice.
   std::vector<AttentionShape> ShapesOf(const AttentionRow& row);
 };
@@ -30,12 +30,16 @@ double Tolerance(DType type, bool exact_queries) {
   return exact_queries ? 2 * step : 4 * step;
 }
 
-std::vector<Sequence> Attention::RandomSequences(int longest) {
+std::vector<Sequence> Attention::RandomSequences(int longest, int block_tokens) {
   std::vector<Sequence> sequences;
   const int64_t count = random_.Int(1, 5);
   for (int64_t i = 0; i < count; ++i) {
     Sequence sequence;
     sequence.context = static_cast<int>(random_.Int(1, random_.Chance(0.5) ? 20 : longest));
+    if (random_.Chance(0.3)) {  // at a block's edge or next to it
+      const int64_t blocks = random_.Int(1, std::max(1, longest / block_tokens));
+      sequence.context = static_cast<int>(blocks * block_tokens + random_.Int(0, 2));
+    }
     const double kind = random_.Unit();
     sequence.queries = 1;  // decode
     if (kind > 0.4)
@@ -48,10 +52,12 @@ std::vector<Sequence> Attention::RandomSequences(int longest) {
   return sequences;
 }
 
-int Attention::RandomWindow(const AttentionRow& row) {
+int Attention::RandomWindow(const AttentionRow& row, int block_tokens) {
   const bool sliding = Takes(row, KvKind::kSliding);
   if (!sliding || (Takes(row, KvKind::kFull) && random_.Chance(0.5))) return 0;
-  return static_cast<int>(random_.Pick<int64_t>({1, 7, 16, 64, random_.Int(1, 120), 1000}));
+  const int64_t block = block_tokens;
+  return static_cast<int>(random_.Pick<int64_t>({1, std::max<int64_t>(1, block - 1), block,
+                                                 block + 1, 2 * block, random_.Int(1, 120), 1000}));
 }
 
 template <class T>
@@ -69,7 +75,7 @@ class Cycle {
 };
 
 std::vector<AttentionShape> Attention::ShapesOf(const AttentionRow& row) {
-  std::vector<int> ratios;
+  std::vector<int> ratios = {33, 48, 71};  // more than a kernel is likely to hold at once
   for (int ratio = 1; ratio <= 16; ++ratio) ratios.push_back(ratio);
   Cycle<int> head_sizes(HeadSizesOf(row), random_), blocks(BlocksOf(row), random_);
   Cycle<int> ratio(ratios, random_), kv_heads({1, 2, 3}, random_);
@@ -85,8 +91,8 @@ std::vector<AttentionShape> Attention::ShapesOf(const AttentionRow& row) {
         shape.head_dim = head_sizes.Next();
         shape.kv_heads = kv_heads.Next();
         shape.query_ratio = ratio.Next();
-        shape.window = RandomWindow(row);
-        shape.sequences = RandomSequences(150);
+        shape.window = RandomWindow(row, shape.block_tokens);
+        shape.sequences = RandomSequences(150, shape.block_tokens);
         shapes.push_back(shape);
       }
     }
@@ -131,7 +137,7 @@ TEST_P(Attention, AgreesForLongContexts) {
       shape.block_tokens = random_.Pick(BlocksOf(what));
       shape.head_dim = HeadSizesOf(what)[HeadSizesOf(what).size() / 2];
       shape.query_ratio = 3;
-      shape.window = RandomWindow(what);
+      shape.window = RandomWindow(what, shape.block_tokens);
       shape.sequences = {{static_cast<int>(random_.Int(1500, 2500)), 1},
                          {static_cast<int>(random_.Int(600, 900)), 5},
                          {1, 1}};

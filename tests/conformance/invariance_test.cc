@@ -135,10 +135,11 @@ TEST_P(Invariance, AttentionOfRowsThatClaimIt) {
       shape.block_tokens = random_.Pick(BlocksOf(what));
       shape.head_dim = random_.Pick(HeadSizesOf(what));
       shape.kv_heads = static_cast<int>(random_.Int(1, 2));
-      shape.query_ratio = static_cast<int>(random_.Int(1, 8));
+      shape.query_ratio = static_cast<int>(random_.Chance(0.1) ? 40 : random_.Int(1, 8));
       const bool window =
           !Takes(what, KvKind::kFull) || (Takes(what, KvKind::kSliding) && random_.Chance(0.5));
-      shape.window = window ? static_cast<int>(random_.Int(1, 80)) : 0;
+      const int64_t edge = random_.Chance(0.3) ? shape.block_tokens : random_.Int(1, 80);
+      shape.window = window ? static_cast<int>(edge) : 0;
       const int prompt = static_cast<int>(random_.Int(2, 40));
       shape.sequences = {{prompt, prompt},
                          {static_cast<int>(random_.Int(1, 300)), 1},

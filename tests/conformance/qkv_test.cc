@@ -20,7 +20,7 @@ QkvShape QkvPrepare::RandomShape(const AttentionRow& row, KvLayout layout, DType
   shape.block_tokens = random_.Pick(BlocksOf(row));
   shape.head_dim = random_.Pick(HeadSizesOf(row));
   shape.kv_heads = static_cast<int>(random_.Int(1, 3));
-  shape.q_heads = shape.kv_heads * static_cast<int>(random_.Int(1, 5));
+  shape.q_heads = shape.kv_heads * static_cast<int>(random_.Chance(0.1) ? 40 : random_.Int(1, 5));
   shape.tokens = static_cast<int>(random_.Int(1, 40));
   shape.rotary_dim = shape.head_dim / 2 * 2;
   if (random_.Chance(0.2)) shape.rotary_dim = shape.head_dim / 4 * 2;
