@@ -6,6 +6,7 @@
 
 #include "commands/commands.h"
 #include "commands/sweep.h"
+#include "plan/counterfactual.h"
 #include "plan/document.h"
 #include "plan/exchange.h"
 #include "source.h"
@@ -92,6 +93,7 @@ int PlanCommand(const PlanOptions& options) {
   Result<Plan> plan = MakePlan(*spec, *platform, source->config, source->weights);
   if (!plan) return Report(plan.problems());
   plan->model_name = ServedName(*spec);
+  FindChanges(*plan, *spec, *platform, source->config, source->weights);
   if (!options.with.empty()) return Compare(*plan, options.with);
   std::cout << Render(*plan, options.output) << std::flush;
   return 0;

@@ -19,6 +19,7 @@ Json CandidateJson(const Candidate& candidate) {
                {"valid", candidate.refusals.empty()}};
   for (RefusalReason reason : candidate.refusals)
     json["refusals"].push_back(RefusalJson(candidate, reason));
+  if (!candidate.chosen_with.empty()) json["chosenWith"] = candidate.chosen_with;
   return json;
 }
 

@@ -104,6 +104,7 @@ struct Candidate {
   // What the reasons are explained from; shared by the candidates of one selection, for they are
   // read long after the rows that were judged are gone. Null: they cannot be explained.
   std::shared_ptr<const Judgement> judgement;
+  std::string chosen_with = {};  // "kv.blockSize: auto": see counterfactual.h; "": none known
 };
 
 // One reason in words, for this candidate.

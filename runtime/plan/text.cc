@@ -65,8 +65,11 @@ std::string CandidateText(const Candidate& candidate, bool chosen) {
     reachable = reachable && !words.counterfactual.empty();
     change += (change.empty() ? "" : " and ") + words.counterfactual;
   }
-  // Only when every reason has a way out does the change help.
-  if (!change.empty() && reachable) text += fmt::format("      valid with {}\n", change);
+  if (!candidate.chosen_with.empty()) {
+    text += fmt::format("      chosen with {} (planned)\n", candidate.chosen_with);
+  } else if (!change.empty() && reachable) {  // each reason has a way out
+    text += fmt::format("      valid with {}\n", change);
+  }
   return text;
 }
 
