@@ -33,11 +33,11 @@ void ReadQwen3Gguf(ConfigReader& reader, ModelConfig& config);
 // gemma3.cc
 void ReadGemma3(ConfigReader& reader, ModelConfig& config);
 void ReadGemma3Gguf(ConfigReader& reader, ModelConfig& config);
-// dense.cc
-void ReadCohere(ConfigReader& reader, ModelConfig& config);
+// dense.cc: the first two for families with nothing peculiar
+void ReadDense(ConfigReader& reader, ModelConfig& config);
+void ReadTiedDense(ConfigReader& reader, ModelConfig& config);
 void ReadCohere2(ConfigReader& reader, ModelConfig& config);
 void ReadGemma2(ConfigReader& reader, ModelConfig& config);
-void ReadOlmo2(ConfigReader& reader, ModelConfig& config);
 void ReadOlmo3(ConfigReader& reader, ModelConfig& config);
 void ReadPhi3(ConfigReader& reader, ModelConfig& config);
 // encoders.cc

@@ -25,9 +25,13 @@ constexpr int kAllFull = 1;
 
 }  // namespace
 
-void ReadCohere(ConfigReader& reader, ModelConfig& config) {
-  reader.SetDefaults({{"tie_word_embeddings", true}});
+void ReadDense(ConfigReader& reader, ModelConfig& config) {
   ReadDense(reader, config, AllButEach(kAllFull));
+}
+
+void ReadTiedDense(ConfigReader& reader, ModelConfig& config) {
+  reader.SetDefaults({{"tie_word_embeddings", true}});
+  ReadDense(reader, config);
 }
 
 void ReadCohere2(ConfigReader& reader, ModelConfig& config) {
@@ -38,10 +42,6 @@ void ReadCohere2(ConfigReader& reader, ModelConfig& config) {
 void ReadGemma2(ConfigReader& reader, ModelConfig& config) {
   reader.SetDefaults({{"tie_word_embeddings", true}, {"head_dim", 256}, {"sliding_window", 4096}});
   ReadDense(reader, config, AllButEach(2));
-}
-
-void ReadOlmo2(ConfigReader& reader, ModelConfig& config) {
-  ReadDense(reader, config, AllButEach(kAllFull));
 }
 
 void ReadOlmo3(ConfigReader& reader, ModelConfig& config) {

@@ -5,6 +5,7 @@
 #include "model/architecture.h"
 #include "model/common.h"
 #include "model/latent.h"
+#include "model/mixture.h"
 #include "model/states.h"
 #include "model/weight_count.h"
 
@@ -76,18 +77,6 @@ int ReadQwenHybrid(ConfigReader& reader, ModelConfig& config, Json defaults) {
   return layers;
 }
 
-void CountQwenExperts(ConfigReader& reader, ModelConfig& config, int layers) {
-  config.intermediate = reader.Integer("intermediate_size", 0, kMaxExtent, 0);
-  Experts experts{.count = ReadExpertCount(reader),
-                  .width = reader.Integer("moe_intermediate_size", 1, kMaxExtent),
-                  .shared_width = reader.Integer("shared_expert_intermediate_size", 0, kMaxExtent)};
-  int64_t step = reader.Integer("decoder_sparse_step", 1, kMaxLayers, 1);
-  std::vector<int64_t> dense = reader.Integers("mlp_only_layers", 0, kMaxLayers);
-  CountMlps(config, layers, config.intermediate, experts, [&](int i) {
-    return (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
-  });
-}
-
 struct DeltaAttention {
   int64_t heads, head_dim, kernel;
 };
@@ -137,7 +126,7 @@ void ReadQwen3Next(ConfigReader& reader, ModelConfig& config) {
                               {{"num_experts", 512},
                                {"moe_intermediate_size", 512},
                                {"shared_expert_intermediate_size", 512}});
-  CountQwenExperts(reader, config, layers);
+  CountQwenMlps(reader, config, layers);
 }
 
 void ReadQwen35(ConfigReader& reader, ModelConfig& config) {
@@ -162,7 +151,7 @@ void ReadQwen35Moe(ConfigReader& reader, ModelConfig& config) {
                                {"num_experts", 256},
                                {"moe_intermediate_size", 512},
                                {"shared_expert_intermediate_size", 512}});
-  CountQwenExperts(reader, config, layers);
+  CountQwenMlps(reader, config, layers);
 }
 
 void ReadKimiLinear(ConfigReader& reader, ModelConfig& config) {

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "model/architecture.h"
 #include "model/common.h"
+#include "model/mixture.h"
 
 namespace ashlar {
 namespace {
@@ -81,14 +82,6 @@ LayerSpec ReadLatentAttention(ConfigReader& reader, ModelConfig& config, int lay
   }
   config.weights.linear += weights * layers;
   return layer;
-}
-
-Experts ReadDeepSeekExperts(ConfigReader& reader) {
-  int64_t width = reader.Integer("moe_intermediate_size", 1, kMaxExtent);
-  std::string_view shared = FirstOf(reader, {"n_shared_experts", "num_shared_experts"});
-  return {.count = ReadExpertCount(reader),
-          .width = width,
-          .shared_width = width * reader.Integer(shared, 0, kMaxExperts, 0)};
 }
 
 void ReadDeepSeekV2(ConfigReader& reader, ModelConfig& config) { ReadLatent(reader, config, 0); }

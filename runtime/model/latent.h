@@ -4,14 +4,10 @@
 
 #include "model/config.h"
 #include "model/config_reader.h"
-#include "model/weight_count.h"
 
 namespace ashlar {
 
 // One layer's attention; its weights are counted once for each of `layers`.
 LayerSpec ReadLatentAttention(ConfigReader& reader, ModelConfig& config, int layers);
-
-// DeepSeek's experts: n_routed_experts and n_shared_experts of moe_intermediate_size.
-Experts ReadDeepSeekExperts(ConfigReader& reader);
 
 }  // namespace ashlar

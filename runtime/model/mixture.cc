@@ -1,10 +1,11 @@
 // Mixture-of-experts decoders with ordinary attention: geometry only, so that a cluster can be
 // planned for them.
+#include "model/mixture.h"
+
 #include <algorithm>
 
 #include "model/architecture.h"
 #include "model/common.h"
-#include "model/weight_count.h"
 
 namespace ashlar {
 namespace {
@@ -30,9 +31,17 @@ void ReadWindow(ConfigReader& reader, ModelConfig& config, const std::function<b
   SetSlidingLayers(reader, config, window, [&](int i) { return window > 0 && slides(i); });
 }
 
-// Qwen: experts in each decoder_sparse_step-th layer that is not among mlp_only_layers.
 void ReadQwenMoe(ConfigReader& reader, ModelConfig& config) {
   int layers = ReadLayers(reader, config);
+  CountQwenMlps(reader, config, layers);
+  if (reader.Boolean("use_sliding_window", false)) {
+    ReadWindow(reader, config, [](int) { return true; });
+  }
+}
+
+}  // namespace
+
+void CountQwenMlps(ConfigReader& reader, ModelConfig& config, int layers) {
   config.intermediate = reader.Integer("intermediate_size", 0, kMaxExtent, 0);
   Experts experts{
       .count = ReadExpertCount(reader),
@@ -43,12 +52,15 @@ void ReadQwenMoe(ConfigReader& reader, ModelConfig& config) {
   CountMlps(config, layers, config.intermediate, experts, [&](int i) {
     return (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
   });
-  if (reader.Boolean("use_sliding_window", false)) {
-    ReadWindow(reader, config, [](int) { return true; });
-  }
 }
 
-}  // namespace
+Experts ReadDeepSeekExperts(ConfigReader& reader) {
+  int64_t width = reader.Integer("moe_intermediate_size", 1, kMaxExtent);
+  std::string_view shared = FirstOf(reader, {"n_shared_experts", "num_shared_experts"});
+  return {.count = ReadExpertCount(reader),
+          .width = width,
+          .shared_width = width * reader.Integer(shared, 0, kMaxExperts, 0)};
+}
 
 void ReadMixtral(ConfigReader& reader, ModelConfig& config) {
   reader.SetDefaults({{"num_local_experts", 8}});
@@ -73,12 +85,9 @@ void ReadQwen3Moe(ConfigReader& reader, ModelConfig& config) {
 void ReadGlm4Moe(ConfigReader& reader, ModelConfig& config) {
   int layers = ReadLayers(reader, config);
   config.intermediate = reader.Integer("intermediate_size", 1, kMaxExtent);
-  int64_t width = reader.Integer("moe_intermediate_size", 1, kMaxExtent);
-  Experts experts{.count = ReadExpertCount(reader),
-                  .width = width,
-                  .shared_width = width * reader.Integer("n_shared_experts", 0, kMaxExperts, 0)};
   int64_t dense = reader.Integer("first_k_dense_replace", 0, kMaxLayers, 1);
-  CountMlps(config, layers, config.intermediate, experts, [dense](int i) { return i >= dense; });
+  CountMlps(config, layers, config.intermediate, ReadDeepSeekExperts(reader),
+            [dense](int i) { return i >= dense; });
 }
 
 void ReadMiniMaxM2(ConfigReader& reader, ModelConfig& config) {
