@@ -1,7 +1,10 @@
 // A model folder from anybody: the input is its text files, one after another, with a byte 0xff
-// between them; two small shards stand beside them.
+// between them; two small shards stand beside them. Half of the mutations keep config.json a JSON
+// document and change one value of it, so that every architecture's reader is reached.
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <random>
 #include <string_view>
 
 #include "checkpoint/formats.h"
@@ -42,8 +45,84 @@ class FuzzFolder final : public ModelFolder {
   std::vector<std::string> names_;
 };
 
+void Collect(Json& value, std::vector<Json*>& all) {
+  if (!value.is_structured()) return;
+  for (Json& member : value) {
+    all.push_back(&member);
+    Collect(member, all);
+  }
+}
+
+// One value becomes an extreme one, a name of an architecture, or a copy of another value.
+void Twist(Json& config, std::minstd_rand& random) {
+  static const std::vector<Json> kExtremes = {nullptr,
+                                              0,
+                                              -1,
+                                              1,
+                                              2,
+                                              3,
+                                              7,
+                                              64,
+                                              4096,
+                                              1 << 16,
+                                              1 << 22,
+                                              1 << 30,
+                                              UINT64_MAX,
+                                              INT64_MIN,
+                                              1e300,
+                                              -0.5,
+                                              true,
+                                              "",
+                                              "auto",
+                                              "float32",
+                                              "yarn",
+                                              "moe",
+                                              "M*E-",
+                                              Json::array(),
+                                              {0, 1},
+                                              {-1, 1e18},
+                                              "full_attention",
+                                              {"sliding_attention"},
+                                              Json::object()};
+  static const std::vector<std::string> kNames = SupportedArchitectures();
+  std::vector<Json*> values;
+  Collect(config, values);
+  if (values.empty()) return;
+  Json& target = *values[random() % values.size()];
+  switch (random() % 4) {
+    case 0:
+      config["model_type"] = kNames[random() % kNames.size()];
+      return;
+    case 1:
+      target = Json(*values[random() % values.size()]);
+      return;
+    default:
+      target = kExtremes[random() % kExtremes.size()];
+  }
+}
+
 }  // namespace
 }  // namespace ashlar
+
+// Of libFuzzer; absent where the corpus is run as a test.
+extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most,
+                                          unsigned int seed) {
+  using namespace ashlar;
+  std::minstd_rand random(seed);
+  std::string_view input(reinterpret_cast<const char*>(data), size);
+  size_t end = std::min(input.find('\xff'), size);
+  Result<Json> config = ParseJson(input.substr(0, end), "fuzz");
+  if (random() % 2 == 0 || !config || !config->is_object()) {
+    return LLVMFuzzerMutate(data, size, most);
+  }
+  Twist(*config, random);
+  std::string text = DumpJson(*config) + std::string(input.substr(end));
+  if (text.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ashlar;

@@ -219,6 +219,40 @@ TEST(PlannedRope, KnownTypesPassAndOthersAreNamed) {
   EXPECT_THAT(Refusal(config), HasSubstr("rope_scaling.full_attention.rope_type: \"spiral\""));
 }
 
+TEST(Planned, RelativesOfTheseModelsAreReadAlike) {
+  const std::pair<const char*, const char*> relatives[] = {{"cohere", "llama-3.1-8b"},
+                                                           {"glm4v_moe_text", "glm-4.5-air"},
+                                                           {"granite", "llama-3.1-8b"},
+                                                           {"minimax_text_01", "minimax-m1"},
+                                                           {"minimax", "minimax-m1"},
+                                                           {"ministral3", "mistral-small-24b"},
+                                                           {"qwen3_vl_moe_text", "qwen3-30b-a3b"},
+                                                           {"qwen3_vl_text", "qwen3-8b"},
+                                                           {"roberta", "bge-m3"},
+                                                           {"seed_oss", "llama-3.1-8b"},
+                                                           {"smollm3", "llama-3.2-1b"}};
+  for (const auto& [relative, model] : relatives) {
+    Json config = PublicConfig(model);
+    ModelConfig original = Read(config);
+    config["model_type"] = relative;
+    ModelConfig read = Read(config);
+    EXPECT_EQ(Kinds(read), Kinds(original)) << relative;
+    EXPECT_EQ(read.parameters(), original.parameters()) << relative;
+    EXPECT_FALSE(read.has_forward) << relative;
+  }
+}
+
+TEST(Bamba, ListedLayersAttend) {
+  Json config = PublicConfig("granite-4.0-h-small");
+  config["model_type"] = "bamba";
+  config["num_hidden_layers"] = 3;
+  config["attn_layer_indices"] = {1};
+  EXPECT_EQ(Kinds(Read(config)), "mfm");
+  config["attn_layer_indices"] = {3};
+  EXPECT_THAT(Refusal(config),
+              HasSubstr("attn_layer_indices: [3]: a list of integers from 0 to 2"));
+}
+
 TEST(Planned, AnUnknownWeightTypeIsNamed) {
   Json config = PublicConfig("phi-4");
   config["torch_dtype"] = "complex64";
