@@ -4,28 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "base/checked.h"
 #include "base/nearest.h"
 
 namespace ashlar {
 namespace {
-
-// Larger blocks serve nobody, and the search for them must end.
-constexpr int64_t kLargestBlock = 1 << 16;
-
-bool KernelTakes(const AttentionRow& row, int tokens) {
-  return std::any_of(row.kernel_blocks.begin(), row.kernel_blocks.end(),
-                     [&](const BlockRule& rule) { return rule.Accepts(tokens); });
-}
-
-std::vector<int> AdvertisedSizes(const AttentionRow& row) {
-  std::vector<int> sizes;
-  for (const BlockRule& rule : row.manager_blocks.empty() ? row.kernel_blocks : row.manager_blocks)
-    sizes.push_back(rule.tokens);
-  return sizes;
-}
 
 std::vector<const AttentionRow*> Distinct(const std::vector<GroupRows>& groups) {
   std::vector<const AttentionRow*> rows;
@@ -42,20 +26,10 @@ bool AllSupport(const std::vector<const AttentionRow*>& rows, int tokens) {
                      [&](const AttentionRow* row) { return SupportsBlock(*row, tokens); });
 }
 
-// Least common multiples of one advertised size a row.
-std::set<int64_t> CommonMultiples(const std::vector<const AttentionRow*>& rows) {
-  std::set<int64_t> multiples = {1};
-  for (const AttentionRow* row : rows) {
-    std::set<int64_t> next;
-    for (int64_t multiple : multiples) {
-      for (int64_t size : AdvertisedSizes(*row)) {
-        int64_t common = std::lcm(multiple, size);
-        if (common <= kLargestBlock) next.insert(common);
-      }
-    }
-    multiples = std::move(next);
-  }
-  return multiples;
+std::vector<std::vector<int>> SizeLists(const std::vector<const AttentionRow*>& rows) {
+  std::vector<std::vector<int>> lists;
+  for (const AttentionRow* row : rows) lists.push_back(AdvertisedSizes(*row));
+  return lists;
 }
 
 // "A needs a multiple of 16; B and C need exactly 48" with a comma between them.
@@ -114,7 +88,7 @@ BlockStep AutomaticStep(const std::vector<const AttentionRow*>& rows) {
   }
   if (AllSupport(rows, kDefaultBlockTokens))
     return {"default", kDefaultBlockTokens, "every row accepts it"};
-  for (int64_t size : CommonMultiples(rows)) {
+  for (int64_t size : CommonMultiples(SizeLists(rows))) {
     if (AllSupport(rows, static_cast<int>(size)))
       return {"common", static_cast<int>(size), "smallest that suits: " + Needs(rows)};
   }
@@ -136,6 +110,41 @@ bool SupportsBlock(const AttentionRow& row, int tokens) {
   return row.kernel_blocks.empty() ||
          std::any_of(row.kernel_blocks.begin(), row.kernel_blocks.end(),
                      [&](const BlockRule& rule) { return tokens % rule.tokens == 0; });
+}
+
+bool TakesKernelBlock(const AttentionRow& row, int tokens) {
+  return std::any_of(row.kernel_blocks.begin(), row.kernel_blocks.end(),
+                     [&](const BlockRule& rule) { return rule.Accepts(tokens); });
+}
+
+std::vector<int> AdvertisedSizes(const AttentionRow& row) {
+  std::vector<int> sizes;
+  for (const BlockRule& rule : row.manager_blocks.empty() ? row.kernel_blocks : row.manager_blocks)
+    sizes.push_back(rule.tokens);
+  return sizes;
+}
+
+int SmallestKernelBlock(const AttentionRow& row) {
+  int smallest = 0;
+  for (const BlockRule& rule : row.kernel_blocks)
+    smallest = smallest == 0 ? rule.tokens : std::min(smallest, rule.tokens);
+  return smallest;
+}
+
+std::set<int64_t> CommonMultiples(const std::vector<std::vector<int>>& lists) {
+  std::set<int64_t> multiples = {1};
+  for (const std::vector<int>& sizes : lists) {
+    if (sizes.empty()) continue;
+    std::set<int64_t> next;
+    for (int64_t multiple : multiples) {
+      for (int64_t size : sizes) {
+        int64_t common = std::lcm(multiple, size);
+        if (common <= kLargestBlock) next.insert(common);
+      }
+    }
+    multiples = std::move(next);
+  }
+  return multiples;
 }
 
 std::string BlockNeed(const AttentionRow& row) {
@@ -172,7 +181,7 @@ int PreferredBlock(const AttentionRow& row, int otherwise) {
 std::optional<int> KernelBlock(const GroupRows& rows, int tokens) {
   auto all_take = [&](int size) {
     return std::all_of(rows.begin(), rows.end(),
-                       [&](const AttentionRow* row) { return KernelTakes(*row, size); });
+                       [&](const AttentionRow* row) { return TakesKernelBlock(*row, size); });
   };
   if (all_take(tokens)) return tokens;
   // When no exact size fits, every match is by multiples, and then `tokens` itself would have

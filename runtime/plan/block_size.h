@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 namespace ashlar {
 
 inline constexpr int kDefaultBlockTokens = 16;
+// Larger blocks serve nobody, and a search for one must end.
+inline constexpr int64_t kLargestBlock = 1 << 16;
 
 // Rows of one KV group, each once.
 using GroupRows = std::vector<const AttentionRow*>;
@@ -18,6 +21,18 @@ using GroupRows = std::vector<const AttentionRow*>;
 // Whether the block pool may use blocks of `tokens` with this row: one of its manager rules when it
 // has any, else a multiple of one of its kernel blocks (a manager block can be split).
 bool SupportsBlock(const AttentionRow& row, int tokens);
+
+// Whether the row's kernel reads blocks of `tokens`.
+bool TakesKernelBlock(const AttentionRow& row, int tokens);
+
+// The sizes that the row names, exact or as what a multiple is of: of the manager block when it has
+// rules for that, else of the kernel block.
+std::vector<int> AdvertisedSizes(const AttentionRow& row);
+int SmallestKernelBlock(const AttentionRow& row);  // 0 when it names none
+
+// Least common multiples, up to the largest block, of one size of each list; an empty list stands
+// for any size.
+std::set<int64_t> CommonMultiples(const std::vector<std::vector<int>>& lists);
 
 // "a multiple of 16", "exactly 48", "a multiple of 32 or 48": what SupportsBlock accepts.
 std::string BlockNeed(const AttentionRow& row);

@@ -27,6 +27,19 @@ std::optional<int64_t> ContentBytes(const CacheSpec& cache) {
   return values ? StorageBytes(cache.dtype, *values) : std::nullopt;
 }
 
+// Aligned: the running state and that of the last whole block.
+int64_t StatesKept(const CacheSpec& cache, int64_t blocks) {
+  switch (cache.state_mode) {
+    case StateMode::kRunning:
+      return 1;
+    case StateMode::kAligned:
+      return 2;
+    case StateMode::kEveryBlock:
+      return blocks;
+  }
+  return blocks;
+}
+
 std::optional<PageGeometry> Padded(PageGeometry page, const CacheSpec& cache) {
   std::optional<int64_t> roomy = CheckedAdd(page.used_bytes, cache.page_multiple - 1);
   if (!roomy) return std::nullopt;
@@ -47,16 +60,27 @@ const KindInfo& Info(KvKind kind) {
   Fail("every KV kind has a row in kKinds", "");
 }
 
-CacheSpec CacheOf(const LayerSpec& layer, DType dtype) {
-  bool latent = Info(layer.kind).latent;
+CacheSpec CacheOf(const LayerSpec& layer, const CacheOptions& options) {
+  const KindInfo& info = Info(layer.kind);
   CacheSpec cache;
   cache.kind = layer.kind;
-  cache.kv_heads = latent ? 1 : layer.kv_heads;
+  if (info.retention == Retention::kState) {
+    cache.states = layer.states;
+    cache.state_mode = options.prefix_cache ? StateMode::kAligned : StateMode::kRunning;
+    return cache;
+  }
+  cache.kv_heads = layer.kv_heads;
   cache.head_size = layer.head_dim;
-  cache.head_size_v = latent ? 0 : layer.head_dim_v;
-  cache.dtype = dtype;
+  cache.head_size_v = info.latent ? 0 : layer.head_dim_v;
+  cache.dtype = options.dtype;
   cache.window = layer.window;
+  if (info.retention == Retention::kEncoder) cache.encoder_tokens = options.encoder_tokens;
   return cache;
+}
+
+bool NeedsRow(KvKind kind) {
+  Retention retention = Info(kind).retention;
+  return retention != Retention::kState && retention != Retention::kNothing;
 }
 
 std::optional<PageGeometry> PageOf(const CacheSpec& cache, int block_tokens) {
@@ -83,14 +107,15 @@ int64_t BlocksPerRequest(const CacheSpec& cache, int block_tokens, int64_t lengt
   int64_t block = block_tokens;
   switch (Info(cache.kind).retention) {
     case Retention::kAllTokens:
-    case Retention::kEncoder:
       return CeilDiv(length, block);
+    case Retention::kEncoder:
+      return CeilDiv(cache.encoder_tokens > 0 ? cache.encoder_tokens : length, block);
     case Retention::kWindow:
       return CeilDiv(std::min(cache.window - 1 + in_flight, length), block) + 1;
     case Retention::kChunk:
       return CeilDiv(std::min(cache.window + in_flight, length), block);
     case Retention::kState:
-      return 1 + cache.extra_states;
+      return StatesKept(cache, CeilDiv(length, block)) + cache.extra_states;
     case Retention::kNothing:
       return 0;
   }

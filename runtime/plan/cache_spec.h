@@ -35,21 +35,37 @@ inline constexpr std::array<KindInfo, 9> kKinds = {{
 }};
 const KindInfo& Info(KvKind kind);
 
+// Which states a mamba layer keeps beside the one that runs: none, those at the ends of the blocks
+// that a prefix may be reused from, or one of every block.
+enum class StateMode { kRunning, kAligned, kEveryBlock };
+
 struct CacheSpec {
   KvKind kind = KvKind::kFull;
   int64_t kv_heads = 0;
   int64_t head_size = 0, head_size_v = 0;
   DType dtype = DType::kBF16;
   int window = 0;                                    // tokens; the chunk of the chunked kind
+  int64_t encoder_tokens = 0;                        // cross: cached at most; 0: as the context
   int tokens_per_state = 1;                          // above 1: several tokens share one state
   std::optional<int64_t> head_slots, content_bytes;  // stand in for kv_heads, and for K + V
   int64_t page_multiple = 1;                         // the page is rounded up to a multiple
   int64_t padded_page = 0;                           // 0: not padded
   std::vector<StateShape> states;                    // mamba: all that is cached
-  int extra_states = 0;                              // mamba: beside the running one
+  StateMode state_mode = StateMode::kRunning;        // mamba
+  int extra_states = 0;                              // mamba: of drafts and checkpoints
   bool operator==(const CacheSpec&) const = default;
 };
-CacheSpec CacheOf(const LayerSpec& layer, DType dtype);
+
+// What of the spec and of the model every layer shares.
+struct CacheOptions {
+  DType dtype = DType::kBF16;  // of K and V
+  int64_t encoder_tokens = 0;
+  bool prefix_cache = true;
+};
+CacheSpec CacheOf(const LayerSpec& layer, const CacheOptions& options);
+
+// A layer of this kind runs on an attention row of a plugin: it reads K and V of earlier tokens.
+bool NeedsRow(KvKind kind);
 
 // One layer's page of one block: page = H * N * C, C in bytes.
 struct PageGeometry {

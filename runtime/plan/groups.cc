@@ -11,7 +11,13 @@ namespace {
 // What one launch of one row needs to be alike. Rope and scale are run-time arguments.
 bool SameGeometry(const LayerSpec& a, const LayerSpec& b) {
   return a.kind == b.kind && a.heads == b.heads && a.kv_heads == b.kv_heads &&
-         a.head_dim == b.head_dim && a.head_dim_v == b.head_dim_v && a.window == b.window;
+         a.head_dim == b.head_dim && a.head_dim_v == b.head_dim_v && a.window == b.window &&
+         a.sinks == b.sinks && a.sparse == b.sparse;
+}
+
+std::string WhyNoRow(KvKind kind) {
+  return Info(kind).retention == Retention::kState ? "recurrent state: no attention backend"
+                                                   : "nothing is cached: no attention backend";
 }
 
 std::vector<AttentionGroup> FormAttentionGroups(const std::vector<LayerSpec>& layers,
@@ -26,6 +32,7 @@ std::vector<AttentionGroup> FormAttentionGroups(const std::vector<LayerSpec>& la
       AttentionGroup group;
       group.index = static_cast<int>(groups.size());
       group.layer = spec;
+      if (!NeedsRow(spec.kind)) group.reason = WhyNoRow(spec.kind);
       same = groups.insert(groups.end(), group);
     }
     same->layers.push_back(layer);
@@ -58,9 +65,10 @@ std::vector<std::string> GroupNames(const std::vector<KvKind>& kinds) {
   return names;
 }
 
-std::vector<KvGroup> FormGroups(const std::vector<LayerSpec>& layers, DType kv_dtype) {
+std::vector<KvGroup> FormGroups(const std::vector<LayerSpec>& layers, const CacheOptions& options) {
   std::vector<CacheSpec> caches;
-  for (const LayerSpec& layer : layers) caches.push_back(CacheOf(layer, kv_dtype));
+  caches.reserve(layers.size());
+  for (const LayerSpec& layer : layers) caches.push_back(CacheOf(layer, options));
 
   std::vector<KvGroup> groups;
   std::vector<KvKind> kinds;
@@ -69,8 +77,9 @@ std::vector<KvGroup> FormGroups(const std::vector<LayerSpec>& layers, DType kv_d
     KvGroup group;
     group.index = static_cast<int>(groups.size());
     group.kind = first.kind;
-    group.window = first.window;
-    group.dtype = kv_dtype;
+    group.dtype = options.dtype;
+    group.cache = caches[static_cast<size_t>(members.front())];
+    group.window = group.cache.window;
     group.attention = FormAttentionGroups(layers, members);
     group.layers = std::move(members);
     kinds.push_back(group.kind);

@@ -18,7 +18,8 @@ std::vector<std::string> GroupNames(const std::vector<KvKind>& kinds);
 
 // The KV groups of a model with their attention groups (equal geometry and query heads), layers
 // and names filled in; nothing is chosen yet.
-std::vector<KvGroup> FormGroups(const std::vector<LayerSpec>& layers, DType kv_dtype);
+// Layers that need no row (NeedsRow) have their attention group too, with the reason.
+std::vector<KvGroup> FormGroups(const std::vector<LayerSpec>& layers, const CacheOptions& options);
 
 // Equal groups for pools in which every block id may belong to any group, so that all groups must
 // take equally many layers: each bucket becomes ceil(n / size) groups, filled strided.

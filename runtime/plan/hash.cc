@@ -4,6 +4,16 @@
 
 namespace ashlar {
 
+namespace {
+
+Json Rows(const KvGroup& group) {
+  Json rows = Json::array();
+  for (const AttentionGroup& attention : group.attention) rows.push_back(attention.row);
+  return rows;
+}
+
+}  // namespace
+
 std::string PlanHash(const Plan& plan) {
   Json json = {{"layout", Name(plan.layout)},
                {"hashBlock", plan.hash_block_tokens},
@@ -20,7 +30,9 @@ std::string PlanHash(const Plan& plan) {
                               {"headDimV", layer.head_dim_v},
                               {"block", group.block_tokens},
                               {"kernelBlock", group.kernel_block_tokens},
-                              {"page", {group.head_slots, group.states, group.content_bytes}}});
+                              {"page", {group.head_slots, group.states, group.content_bytes}},
+                              {"pageBytes", group.page_bytes},
+                              {"rows", Rows(group)}});
   }
   return Sha256Hex(CanonicalJson(json)).substr(0, 16);
 }

@@ -7,8 +7,8 @@
 
 namespace ashlar {
 
-// 16 hex digits over groups, geometry, types, block sizes, layout and numerics class. Counts, free
-// bytes, machine and model name stay out: two machines of different size agree.
+// 16 hex digits over groups, geometry, types, block sizes, layout, rows and numerics class. Counts,
+// free bytes, machine and model name stay out: two machines of different size agree.
 std::string PlanHash(const Plan& plan);
 
 }  // namespace ashlar

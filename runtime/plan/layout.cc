@@ -96,32 +96,56 @@ bool BlockCompact(KvLayout layout) {
   return OutsidePage(order[0]) && OutsidePage(order[1]);
 }
 
-std::optional<KvStrides> StridesOf(KvLayout layout, const KvExtents& extents, int64_t padded_page) {
+std::optional<KvStrides> StridesOf(KvLayout layout, const KvExtents& extents, int64_t padded_page,
+                                   const KvStrides& fixed) {
   const auto& order = Info(layout).order;
   KvStrides strides{};
-  int64_t running = 1;
-  int inside = 3;  // page dimensions still to come: C, N and H
+  int64_t running = 1, page = extents[kDimH] * extents[kDimN] * extents[kDimC];
+  bool to_pad = padded_page > 0;
+  if (to_pad && padded_page < page) return std::nullopt;
   for (size_t i = order.size(); i-- > 0;) {
     KvDim dim = order[i];
-    if (padded_page > 0 && OutsidePage(dim) && inside > 0 && extents[dim] > 1)
-      return std::nullopt;  // a page in several pieces has no end to pad
-    strides[dim] = running;
-    std::optional<int64_t> next = CheckedMul(running, extents[dim]);
+    if (to_pad && OutsidePage(dim)) {
+      if (running != page) return std::nullopt;  // more of the page lies outside
+      running = padded_page;
+      to_pad = false;
+    }
+    strides[dim] = fixed[dim] > 0 ? fixed[dim] : running;
+    std::optional<int64_t> next = CheckedMul(strides[dim], extents[dim]);
     if (!next) return std::nullopt;
     running = *next;
-    if (OutsidePage(dim)) continue;
-    if (--inside == 0 && padded_page > 0) {
-      if (padded_page < running) return std::nullopt;
-      running = padded_page;
-    }
   }
   return strides;
 }
 
-PageRuns RunsOf(KvLayout layout, const KvExtents& extents) {
-  if (BlockCompact(layout) || extents[kDimH] == 1)
-    return {1, extents[kDimH] * extents[kDimN] * extents[kDimC]};
-  return {extents[kDimH], extents[kDimN] * extents[kDimC]};
+std::vector<KvLayout> LayoutCandidates(const std::vector<const AttentionRow*>& rows) {
+  return Candidates(Voters(rows));
+}
+
+PageRuns RunsOf(const KvStrides& strides, const KvExtents& extents) {
+  PageRuns runs{1, extents[kDimC]};
+  KvDim inner = kDimN, outer = kDimH;
+  if (strides[kDimH] < strides[kDimN]) std::swap(inner, outer);
+  for (KvDim dim : {inner, outer}) {
+    if (extents[dim] == 1) continue;
+    bool joins = runs.count == 1 && strides[dim] == runs.bytes;
+    (joins ? runs.bytes : runs.count) *= extents[dim];
+  }
+  return runs;
+}
+
+Problems CheckUnstatedLayout(const std::vector<StatedPages>& groups, const std::string& place) {
+  Problems problems;
+  for (const StatedPages& pages : groups) {
+    PageRuns runs = RunsOf(pages.strides, pages.extents);
+    if (runs.count == 1) continue;
+    problems.push_back(
+        {place,
+         fmt::format("no layout is stated, and a block of group {} lies in {} pieces (strides {})",
+                     pages.group, runs.count, fmt::join(pages.strides, ", ")),
+         "a layout, or blocks of one piece", "state layout: LHBNC or BHLNC"});
+  }
+  return problems;
 }
 
 bool Splittable(KvLayout layout, const KvExtents& extents, int64_t padded_page) {
@@ -144,7 +168,7 @@ Result<LayoutChoice> ResolveLayout(const std::vector<const AttentionRow*>& rows,
     std::erase_if(candidates, [](KvLayout layout) { return !BlockCompact(layout); });
     if (candidates.empty()) {
       return Problem{place, fmt::format("{} is not usable", Names(all)),
-                     "groups whose pages differ need a block-compact layout: " + Takes(voters),
+                     "groups whose blocks differ need a block-compact layout: " + Takes(voters),
                      "choose backends that take LBHNC, LBNHC, BLHNC or BLNHC"};
     }
   }
@@ -152,7 +176,7 @@ Result<LayoutChoice> ResolveLayout(const std::vector<const AttentionRow*>& rows,
   if (!Contains(candidates, *asked)) {
     std::string why = uniform || BlockCompact(*asked)
                           ? Takes(voters)
-                          : "groups whose pages differ need a block-compact layout";
+                          : "groups whose blocks differ need a block-compact layout";
     return Problem{place, fmt::format("{} is not usable", Name(*asked)), why,
                    "use " + Names(candidates)};
   }
@@ -162,10 +186,12 @@ Result<LayoutChoice> ResolveLayout(const std::vector<const AttentionRow*>& rows,
 std::optional<int64_t> PlaceGroups(std::vector<KvGroup>& groups, KvLayout layout) {
   int64_t end = 0;
   for (KvGroup& group : groups) {
-    KvExtents extents = {static_cast<int64_t>(group.layers.size()), group.blocks, group.head_slots,
-                         group.states, group.content_bytes};
-    std::optional<KvStrides> strides = StridesOf(layout, extents);
-    std::optional<int64_t> bytes = CheckedProduct(extents);
+    const int64_t layers = static_cast<int64_t>(group.layers.size());
+    const int64_t pages[] = {layers, group.blocks, group.page_bytes};
+    std::optional<KvStrides> strides = StridesOf(
+        layout, {layers, group.blocks, group.head_slots, group.states, group.content_bytes},
+        group.padded() ? group.page_bytes : 0);
+    std::optional<int64_t> bytes = CheckedProduct(pages);
     if (!strides || !bytes) return std::nullopt;
     group.strides = *strides;
     group.offset = RoundUp(end, kPoolAlignment);

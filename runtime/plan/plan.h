@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "device/row.h"
 #include "model/config.h"
+#include "plan/cache_spec.h"
 #include "plan/refusal.h"
 #include "probe/platform.h"
 #include "spec/spec.h"
@@ -24,7 +25,8 @@ struct AttentionGroup {
   int index = 0;                      // within the KV group
   std::vector<int> layers;            // model layer indices
   LayerSpec layer;                    // the geometry they share
-  std::string row;                    // the kernel that runs
+  std::string row;                    // the kernel that runs; "": none, as reason says
+  bool op_driven = false;             // latent attention made of the plugin's ops, without a row
   std::string requested;              // what the spec asked for, or "auto"
   std::string reason;                 // "rank 0 of 2 valid", "forced by backends.default"
   std::vector<Candidate> candidates;  // every row considered, by rank
@@ -32,7 +34,7 @@ struct AttentionGroup {
 
 // One step of the way to the block size that is used: each change says why.
 struct BlockStep {
-  std::string stage;  // requested | default | preferred | common | kernel
+  std::string stage;  // requested | default | preferred | common | search | align | kernel
   int tokens = 0;
   std::string reason;
 };
@@ -50,15 +52,18 @@ struct KvGroup {
   std::vector<int> layers;  // model layer indices, in slot order
   std::vector<AttentionGroup> attention;
   DType dtype = DType::kBF16;  // of K and V
+  CacheSpec cache;             // what one layer caches
   int block_tokens = 0;        // manager block
   int kernel_block_tokens = 0;
   std::vector<BlockStep> block_steps;
   // Geometry of one layer's page of one manager block: [H, N, C], C in bytes.
   int64_t head_slots = 0, states = 0, content_bytes = 0;
-  int64_t page_bytes = 0;  // H * N * C
+  int64_t page_bytes = 0;  // H * N * C, and padding
   KvStrides strides{};
   int64_t offset = 0;  // of layer slot 0, block 0 in the arena
   int64_t blocks = 0;  // manager blocks in the pool of this group; block 0 is the null block
+  int64_t used_bytes() const { return head_slots * states * content_bytes; }  // of a page
+  bool padded() const { return page_bytes > used_bytes(); }
   int64_t bytes() const { return page_bytes * static_cast<int64_t>(layers.size()) * blocks; }
 };
 
@@ -66,6 +71,7 @@ struct MemoryBudget {
   int64_t free_bytes = 0;  // of the device when probed
   int64_t weight_bytes = 0;
   int64_t workspace_bytes = 0;
+  int64_t graph_bytes = 0;     // reserve for captured graphs
   int64_t kv_limit_bytes = 0;  // what the spec allows
   int64_t kv_bytes = 0;        // what the arena takes: every pool, one after the other
   int64_t sequence_bytes = 0;  // of one sequence of the context length, all groups
@@ -85,6 +91,8 @@ struct Plan {
   std::vector<KvGroup> groups;
   KvLayout layout = KvLayout::kLBHNC;
   std::string layout_reason;
+  int selector_calls = 0;          // one an attention group that needs a row
+  int cache_block_tokens = 0;      // smallest of the group blocks
   int hash_block_tokens = 0;       // unit of prefix reuse
   int scheduler_block_tokens = 0;  // least common multiple of the group blocks
   MemoryBudget memory;

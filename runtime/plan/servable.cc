@@ -3,13 +3,20 @@
 #include <algorithm>
 
 #include "plan/plan.h"
+#include "plan/select.h"
 
 namespace ashlar {
 namespace {
 
 void CheckRow(const Plan& plan, const KvGroup& group, const AttentionGroup& attention,
               const std::vector<AttentionRow>& rows, Problems& out) {
+  if (attention.row.empty() && !attention.op_driven) return;  // nothing reads a cache here
   std::string place = fmt::format("group {} attn {}", group.name, attention.index);
+  if (attention.op_driven) {
+    out.push_back({place, fmt::format("{}: {}", kOpDriven, attention.reason),
+                   "a backend with a kernel", "serve the model on a platform with an MLA backend"});
+    return;
+  }
   auto row = std::find_if(rows.begin(), rows.end(),
                           [&](const AttentionRow& r) { return r.name == attention.row; });
   if (row == rows.end()) {

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "plan/layout.h"
+#include "plan/select.h"
 
 namespace ashlar {
 namespace {
@@ -28,16 +29,15 @@ std::string PlaceOf(const KvGroup& group, const AttentionGroup& attention) {
 constexpr const char* kReport = "report this: the backend's row does not describe its kernel";
 constexpr const char* kReportArena = "report this: the arena was not laid out as planned";
 
-// P against D for one attention group.
-void CheckDeclared(const KvGroup& group, const AttentionGroup& attention, const AttentionRow& row,
-                   Problems& out) {
-  DeclaredShape declared = Declare(row, attention.layer, group.kernel_block_tokens, group.dtype);
+// P against D for one attention group; `name` declares.
+void CheckDeclared(const KvGroup& group, const AttentionGroup& attention, std::string_view name,
+                   const DeclaredShape& declared, Problems& out) {
   int64_t ratio = group.block_tokens / std::max(group.kernel_block_tokens, 1);
   int64_t states = group.states / std::max<int64_t>(ratio, 1);
-  std::string found =
-      fmt::format("{} declares {}", row.name,
-                  Dims(declared.head_slots, declared.states, declared.content_bytes));
-  if (declared.head_slots != group.head_slots || declared.states != states ||
+  std::string found = fmt::format(
+      "{} declares {}{}", name, Dims(declared.head_slots, declared.states, declared.content_bytes),
+      declared.planes ? " in planes of its own" : "");
+  if (declared.planes || declared.head_slots != group.head_slots || declared.states != states ||
       declared.content_bytes != group.content_bytes) {
     out.push_back({PlaceOf(group, attention), found,
                    "the cache holds " + Dims(group.head_slots, states, group.content_bytes) +
@@ -46,10 +46,10 @@ void CheckDeclared(const KvGroup& group, const AttentionGroup& attention, const 
   }
   const int64_t extents[] = {declared.head_slots, declared.states, declared.content_bytes, ratio};
   std::optional<int64_t> bytes = CheckedProduct(extents);
-  if (!bytes || *bytes != group.page_bytes) {
+  if (!bytes || *bytes != group.used_bytes()) {
     out.push_back({PlaceOf(group, attention),
                    fmt::format("{}, {} bytes a block", found, bytes.value_or(-1)),
-                   fmt::format("the cache holds {} bytes a block", group.page_bytes), kReport});
+                   fmt::format("the cache holds {} bytes a block", group.used_bytes()), kReport});
   }
 }
 
@@ -177,8 +177,8 @@ void CheckLayers(const KvGroup& group, const std::vector<const AllocatedView*>& 
                                  {first.head_stride, first.head_slots},
                                  {first.token_stride, first.block_tokens}};
   if (NeverOverlaps(dims, first.content_bytes)) return;
-  out.push_back({"group " + group.name, "pages of different layers or blocks overlap",
-                 "each byte in one page", kReportArena});
+  out.push_back(
+      {"group " + group.name, "its blocks overlap", "each byte in one block", kReportArena});
 }
 
 // Pools of different groups lie apart.
@@ -233,22 +233,36 @@ bool CheckCoverage(const Plan& plan, const std::vector<AllocatedView>& views, Pr
 
 DeclaredShape Declare(const AttentionRow& row, const LayerSpec& layer, int kernel_block_tokens,
                       DType kv_dtype) {
-  // A latent row keeps one entry a token, its head; others K beside V of each KV head. A row with
-  // its own number of head slots spreads the same bytes over them.
+  // A latent row keeps one entry a token, its head; others K beside V of each KV head, of one size
+  // where the layer states none for V. A row with its own number of head slots spreads the same
+  // bytes over them.
   int64_t heads = row.mla ? 1 : layer.kv_heads;
-  int64_t values = row.mla ? layer.head_dim : int64_t{layer.head_dim} + layer.head_dim_v;
+  int64_t values = layer.head_dim;
+  if (!row.mla) values += layer.head_dim_v > 0 ? layer.head_dim_v : layer.head_dim;
   int64_t token_bytes = heads * StorageBytes(kv_dtype, values).value_or(0);
   DeclaredShape shape;
   shape.head_slots = row.head_slots > 0 ? row.head_slots : heads;
   shape.states = kernel_block_tokens;
   shape.content_bytes = token_bytes / shape.head_slots;
+  shape.planes = row.head_slots > 0;
   return shape;
+}
+
+DeclaredShape DeclareLatentOps(const LayerSpec& layer, int kernel_block_tokens, DType kv_dtype) {
+  return {1, kernel_block_tokens, StorageBytes(kv_dtype, layer.head_dim).value_or(0), false};
 }
 
 Problems CheckDeclaredShapes(const Plan& plan, const std::vector<AttentionRow>& rows) {
   Problems problems;
   for (const KvGroup& group : plan.groups) {
+    if (!NeedsRow(group.kind)) continue;
     for (const AttentionGroup& attention : group.attention) {
+      if (attention.op_driven) {
+        CheckDeclared(group, attention, kOpDriven,
+                      DeclareLatentOps(attention.layer, group.kernel_block_tokens, group.dtype),
+                      problems);
+        continue;
+      }
       const AttentionRow* row = FindRow(rows, attention.row);
       if (row == nullptr) {
         problems.push_back({PlaceOf(group, attention),
@@ -256,7 +270,9 @@ Problems CheckDeclaredShapes(const Plan& plan, const std::vector<AttentionRow>& 
                             "a row of the platform's plugins", "install its plugin"});
         continue;
       }
-      CheckDeclared(group, attention, *row, problems);
+      CheckDeclared(group, attention, row->name,
+                    Declare(*row, attention.layer, group.kernel_block_tokens, group.dtype),
+                    problems);
     }
   }
   return problems;

@@ -16,9 +16,13 @@ namespace ashlar {
 // D: what a row expects one kernel block of one layer to be, in the order [H, N, C]; C in bytes.
 struct DeclaredShape {
   int64_t head_slots = 0, states = 0, content_bytes = 0;
+  bool planes = false;  // the slots are the row's own, not KV heads: the same numbers mean another
+                        // order
 };
 DeclaredShape Declare(const AttentionRow& row, const LayerSpec& layer, int kernel_block_tokens,
                       DType kv_dtype);
+// The same of the ops that latent attention is made of where no row is registered.
+DeclaredShape DeclareLatentOps(const LayerSpec& layer, int kernel_block_tokens, DType kv_dtype);
 
 // V: filled by kv from the allocation and the pointers it will pass, never from the plan's numbers.
 struct AllocatedView {

@@ -58,10 +58,10 @@ TEST(Page, OfLatentAttentionHasNoValues) {
   EXPECT_EQ(PageBytes(Latent(576), 64), 73'728);
   LayerSpec layer;
   layer.kind = KvKind::kMla;
-  layer.kv_heads = 8;
+  layer.kv_heads = 1;
   layer.head_dim = 576;
   layer.head_dim_v = 512;
-  EXPECT_EQ(PageBytes(CacheOf(layer, DType::kBF16), 16), 18'432);
+  EXPECT_EQ(PageBytes(CacheOf(layer, {}), 16), 18'432);
 }
 
 TEST(Page, TakesContentThatIsNoMultipleOfTheType) {

@@ -21,13 +21,12 @@ std::vector<LayerSpec> Layers(int full, int sliding) {
 
 EqualSplit Split(int full, int sliding) {
   std::vector<CacheSpec> caches;
-  for (const LayerSpec& layer : Layers(full, sliding))
-    caches.push_back(CacheOf(layer, DType::kBF16));
+  for (const LayerSpec& layer : Layers(full, sliding)) caches.push_back(CacheOf(layer, {}));
   return SplitEqually(GroupByCache(caches));
 }
 
 TEST(FormGroups, OneGroupForEqualLayers) {
-  std::vector<KvGroup> groups = FormGroups(std::vector<LayerSpec>(61, FullLayer()), DType::kBF16);
+  std::vector<KvGroup> groups = FormGroups(std::vector<LayerSpec>(61, FullLayer()), {});
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].name, "full_attention");
   EXPECT_EQ(groups[0].layers.size(), 61u);
@@ -37,7 +36,7 @@ TEST(FormGroups, OneGroupForEqualLayers) {
 
 TEST(FormGroups, KeepsWindowAndFullApartInLayerOrder) {
   std::vector<LayerSpec> layers = {SlidingLayer(128), FullLayer(4, 2, 32), SlidingLayer(128)};
-  std::vector<KvGroup> groups = FormGroups(layers, DType::kBF16);
+  std::vector<KvGroup> groups = FormGroups(layers, {});
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].name, "sliding_window");
   EXPECT_EQ(groups[0].window, 128);
@@ -49,7 +48,7 @@ TEST(FormGroups, KeepsWindowAndFullApartInLayerOrder) {
 TEST(FormGroups, NumbersGroupsOfOneKind) {
   std::vector<LayerSpec> layers = {SlidingLayer(128), SlidingLayer(256), FullLayer(),
                                    SlidingLayer(512), SlidingLayer(256)};
-  std::vector<KvGroup> groups = FormGroups(layers, DType::kBF16);
+  std::vector<KvGroup> groups = FormGroups(layers, {});
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_EQ(groups[0].name, "sliding_window");
   EXPECT_EQ(groups[1].name, "sliding_window-2");
@@ -60,7 +59,7 @@ TEST(FormGroups, NumbersGroupsOfOneKind) {
 
 TEST(FormGroups, GivesQueryHeadsTheirOwnAttentionGroup) {
   std::vector<LayerSpec> layers = {FullLayer(8, 2, 64), FullLayer(4, 2, 64), FullLayer(8, 2, 64)};
-  std::vector<KvGroup> groups = FormGroups(layers, DType::kBF16);
+  std::vector<KvGroup> groups = FormGroups(layers, {});
   ASSERT_EQ(groups.size(), 1u);
   ASSERT_EQ(groups[0].attention.size(), 2u);
   EXPECT_EQ(groups[0].attention[0].layers, (std::vector<int>{0, 2}));
@@ -72,10 +71,10 @@ TEST(FormGroups, IgnoresRopeAndScale) {
   std::vector<LayerSpec> layers(2, FullLayer());
   layers[1].rope = 1;
   layers[1].scale = 1;
-  EXPECT_EQ(FormGroups(layers, DType::kBF16)[0].attention.size(), 1u);
+  EXPECT_EQ(FormGroups(layers, {})[0].attention.size(), 1u);
 }
 
-TEST(FormGroups, OfNoLayersAreNone) { EXPECT_TRUE(FormGroups({}, DType::kBF16).empty()); }
+TEST(FormGroups, OfNoLayersAreNone) { EXPECT_TRUE(FormGroups({}, {}).empty()); }
 
 TEST(FormGroups, PutsEveryLayerInExactlyOneGroup) {
   uint32_t seed = std::random_device{}();
@@ -90,7 +89,7 @@ TEST(FormGroups, PutsEveryLayerInExactlyOneGroup) {
     }
     std::set<std::string> names;
     std::multiset<int> in_groups, in_attention;
-    for (const KvGroup& group : FormGroups(layers, DType::kF16)) {
+    for (const KvGroup& group : FormGroups(layers, {})) {
       EXPECT_TRUE(names.insert(group.name).second) << group.name;
       EXPECT_TRUE(std::is_sorted(group.layers.begin(), group.layers.end()));
       in_groups.insert(group.layers.begin(), group.layers.end());
@@ -100,7 +99,9 @@ TEST(FormGroups, PutsEveryLayerInExactlyOneGroup) {
         for (int layer : attention.layers) {
           EXPECT_EQ(layers[static_cast<size_t>(layer)].heads, attention.layer.heads);
           EXPECT_EQ(layers[static_cast<size_t>(layer)].kind, group.kind);
-          EXPECT_EQ(layers[static_cast<size_t>(layer)].window, group.window);
+          if (NeedsRow(group.kind)) {
+            EXPECT_EQ(layers[static_cast<size_t>(layer)].window, group.window);
+          }
         }
       }
       EXPECT_EQ(members, std::multiset<int>(group.layers.begin(), group.layers.end()));

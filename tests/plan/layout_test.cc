@@ -31,7 +31,7 @@ TEST(Strides, OfTheSixLayouts) {
     std::optional<KvStrides> strides = StridesOf(expected.layout, extents);
     ASSERT_TRUE(strides);
     EXPECT_EQ(*strides, expected.strides);
-    EXPECT_EQ(RunsOf(expected.layout, extents), expected.runs);
+    EXPECT_EQ(RunsOf(*strides, extents), expected.runs);
     EXPECT_EQ((*strides)[0] + 2 * (*strides)[1] + (*strides)[2] + 3 * (*strides)[3], expected.byte);
   }
 }
@@ -47,7 +47,7 @@ TEST(Strides, OfOneHeadMakeOneRun) {
     EXPECT_EQ((*StridesOf(layout, extents))[1], 55296);
   }
   for (const LayoutInfo& info : kLayouts)
-    EXPECT_EQ(RunsOf(info.layout, extents), (PageRuns{1, 18432}));
+    EXPECT_EQ(RunsOf(*StridesOf(info.layout, extents), extents), (PageRuns{1, 18432}));
 }
 
 TEST(Strides, OfKAndVPlanes) {
@@ -58,8 +58,8 @@ TEST(Strides, OfKAndVPlanes) {
   EXPECT_EQ(*StridesOf(KvLayout::kBLHNC, extents), (KvStrides{16384, 32768, 8192, 512, 1}));
   EXPECT_EQ(*StridesOf(KvLayout::kBLNHC, extents), (KvStrides{16384, 32768, 512, 1024, 1}));
   EXPECT_EQ(*StridesOf(KvLayout::kBHLNC, extents), (KvStrides{8192, 32768, 16384, 512, 1}));
-  EXPECT_EQ(RunsOf(KvLayout::kLHBNC, extents), (PageRuns{2, 8192}));
-  EXPECT_EQ(RunsOf(KvLayout::kBHLNC, extents), (PageRuns{2, 8192}));
+  for (KvLayout split : {KvLayout::kLHBNC, KvLayout::kBHLNC})
+    EXPECT_EQ(RunsOf(*StridesOf(split, extents), extents), (PageRuns{2, 8192}));
 }
 
 TEST(Strides, OfPaddedPages) {
@@ -69,6 +69,14 @@ TEST(Strides, OfPaddedPages) {
   EXPECT_FALSE(StridesOf(KvLayout::kLBHNC, extents, 8000));  // smaller than the page
   EXPECT_FALSE(StridesOf(KvLayout::kLHBNC, extents, 9000));  // a page in pieces has no end
   EXPECT_FALSE(StridesOf(KvLayout::kBHLNC, extents, 9000));
+  // One head leaves nothing of the page outside its end.
+  EXPECT_EQ(*StridesOf(KvLayout::kLHBNC, {3, 8, 1, 16, 128}, 2304),
+            (KvStrides{18432, 2304, 18432, 128, 1}));
+}
+
+TEST(Strides, ThatAreFixedStand) {
+  EXPECT_EQ(*StridesOf(KvLayout::kLBNHC, {3, 8, 4, 16, 128}, 0, {0, 8448, 0, 0, 0}),
+            (KvStrides{67584, 8448, 128, 512, 1}));
 }
 
 TEST(Strides, RefuseWhatDoesNotFit) {
@@ -105,6 +113,22 @@ TEST(Splittable, OnlyWhereBlocksFollowEachOther) {  // BV-34, BV-35
   EXPECT_FALSE(Splittable(KvLayout::kLBNHC, extents, 70'000));
 }
 
+TEST(UnstatedLayout, IsTakenForPagesOfOneRunOnly) {
+  const KvExtents extents = {3, 8, 4, 16, 128};
+  for (const LayoutInfo& info : kLayouts) {
+    StatedPages pages{"full_attention", extents, *StridesOf(info.layout, extents)};
+    EXPECT_EQ(CheckUnstatedLayout({pages}, "peer").empty(), BlockCompact(info.layout));
+    pages.extents[kDimH] = 1;  // MLA: one head is one run in every layout
+    pages.strides = *StridesOf(info.layout, pages.extents);
+    EXPECT_TRUE(CheckUnstatedLayout({pages}, "peer").empty());
+  }
+  EXPECT_EQ(Text(CheckUnstatedLayout(
+                {{"full_attention", extents, *StridesOf(KvLayout::kBHLNC, extents)}}, "peer")),
+            "peer: no layout is stated, and a block of group full_attention lies in 4 pieces "
+            "(strides 2048, 24576, 6144, 128, 1): a layout, or blocks of one piece; state layout: "
+            "LHBNC or BHLNC");
+}
+
 // Resolution among rows that take these layouts; an empty list takes any.
 class Lists {
  public:
@@ -132,7 +156,7 @@ const std::vector<KvLayout> kTriton = {LBNHC, LBHNC, BLNHC, BLHNC, BHLNC, LHBNC}
 TEST(ResolveLayout, MixedPagesNeedBlockCompact) {
   EXPECT_EQ(Lists({{LHBNC, LBNHC}}).Resolve(false), "LBNHC");
   EXPECT_EQ(Lists({{LHBNC}}).Resolve(false),
-            "kv.layout: LHBNC is not usable: groups whose pages differ need a block-compact "
+            "kv.layout: LHBNC is not usable: groups whose blocks differ need a block-compact "
             "layout: A takes LHBNC; choose backends that take LBHNC, LBNHC, BLHNC or BLNHC");
 }
 
@@ -167,7 +191,7 @@ TEST(ResolveLayout, AnExplicitOneMustBeACandidate) {
   EXPECT_EQ(Lists({{LBHNC}}).Resolve(true, LHBNC),
             "kv.layout: LHBNC is not usable: A takes LBHNC; use LBHNC");
   EXPECT_EQ(Lists({{LHBNC, LBNHC}}).Resolve(false, LHBNC),
-            "kv.layout: LHBNC is not usable: groups whose pages differ need a block-compact "
+            "kv.layout: LHBNC is not usable: groups whose blocks differ need a block-compact "
             "layout; use LBNHC");
 }
 
@@ -195,6 +219,7 @@ TEST(PlaceGroups, PutsPoolsOneAfterTheOther) {
   EXPECT_EQ(groups[1].offset, 6720);
   EXPECT_EQ(groups[1].strides, (KvStrides{3200, 640, 160, 10, 1}));
   groups[0].head_slots = 3;  // 3 layers x 5 blocks x 336 bytes
+  groups[0].page_bytes = 336;
   EXPECT_EQ(PlaceGroups(groups, KvLayout::kLBHNC), 5056 + 9600);
   EXPECT_EQ(groups[1].offset, 5056);
 }

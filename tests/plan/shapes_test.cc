@@ -93,7 +93,8 @@ TEST(DeclaredShapes, CatchARowWithKAndVOutermost) {
   rows.back().head_slots = 1;  // the same bytes, in other dimensions
   plan.groups[1].attention[0].row = "SCRATCH";
   EXPECT_EQ(Text(CheckDeclaredShapes(plan, rows)),
-            "group full_attention attn 0: SCRATCH declares [1, 32, 256]: the cache holds [2, 32, "
+            "group full_attention attn 0: SCRATCH declares [1, 32, 256] in planes of its own: the "
+            "cache holds [2, 32, "
             "128] [heads, tokens, bytes] a kernel block; report this: the backend's row does not "
             "describe its kernel");
 }
@@ -121,7 +122,8 @@ TEST(MakePlan, RefusesARowThatDeclaresAnotherShape) {
   PlanAttempt attempt = TryPlan(BasicSpec(), platform, DenseModel(), {});
   EXPECT_EQ(attempt.check, "shapes");
   EXPECT_EQ(Text(attempt.problems),
-            "group full_attention attn 0: CPU_PAGED declares [1, 32, 768]: the cache holds [3, 32, "
+            "group full_attention attn 0: CPU_PAGED declares [1, 32, 768] in planes of its own: "
+            "the cache holds [3, 32, "
             "256] [heads, tokens, bytes] a kernel block; report this: the backend's row does not "
             "describe its kernel");
 }
@@ -156,12 +158,12 @@ TEST(AllocatedViews, EveryMutationIsCaught) {
       {"kernel block", [](auto& v) { v[0].block_tokens = 24; },
        "kernel blocks of 24 tokens: CPU_WINDOW takes a multiple of 16"},
       {"layer twice", [](auto& v) { v[1].base_offset = v[0].base_offset; },
-       "group sliding_window: pages of different layers or blocks overlap"},
+       "group sliding_window: its blocks overlap"},
       {"blocks inside each other",
        [](auto& v) {
          for (auto& w : v) w.block_stride -= 64;
        },
-       "pages of different layers or blocks overlap"},
+       "its blocks overlap"},
       {"pool over pool", [](auto& v) { v[5].base_offset = v[4].base_offset; },
        "groups sliding_window and full_attention: their pools overlap"},
       {"a missing view", [](auto& v) { v.pop_back(); },
