@@ -113,6 +113,12 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
+    def cpu_seconds(self):
+        """Of all its threads so far; what others do on the machine does not count."""
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/status") as file:
             return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) * 1024

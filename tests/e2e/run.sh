@@ -6,7 +6,7 @@ venv=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 [ -f "$venv/smollm2.gguf" ] && export SMOLLM2=$venv/smollm2.gguf
 cd "$here"
-for file in test_demo test_docs test_smollm2; do
+for file in test_commands test_demo test_docs test_smollm2; do
   echo "== $file"
   "$venv/bin/python" "$file.py"
 done
