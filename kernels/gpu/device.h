@@ -9,6 +9,7 @@
 #include "ashlar_plugin.h"
 #include "gpu.h"
 #include "platform.h"
+#include "staging.h"
 
 struct ashlar_device {
   int index = 0;
@@ -16,6 +17,7 @@ struct ashlar_device {
   gpu::Facts facts;
   std::vector<int64_t> launches;                    // per row
   std::unique_ptr<ashlar::gpu_kernels::Blas> blas;  // may be empty
+  ashlar::gpu_kernels::Staging staging;
   void* scratch = nullptr;
   int64_t scratch_bytes = 0;
 

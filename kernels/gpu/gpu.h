@@ -38,6 +38,7 @@ using DeviceProperties = cudaDeviceProp;
 namespace gpu {
 
 using Stream = ASHLAR_VENDOR(Stream_t);
+using Event = ASHLAR_VENDOR(Event_t);
 using Graph = ASHLAR_VENDOR(GraphExec_t);
 using Error = ASHLAR_VENDOR(Error_t);
 
@@ -78,6 +79,21 @@ inline Error ReadFacts(int index, Facts* facts) {
 
 inline Error Alloc(void** out, size_t bytes) { return ASHLAR_VENDOR(Malloc)(out, bytes); }
 inline Error Free(void* memory) { return ASHLAR_VENDOR(Free)(memory); }
+// Host memory that copies go to and from without a detour.
+inline Error AllocPinned(void** out, size_t bytes) {
+#if defined(ASHLAR_GPU_HIP)
+  return hipHostMalloc(out, bytes, hipHostMallocDefault);
+#else
+  return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+#endif
+}
+inline Error FreePinned(void* memory) {
+#if defined(ASHLAR_GPU_HIP)
+  return hipHostFree(memory);
+#else
+  return cudaFreeHost(memory);
+#endif
+}
 inline Error Zero(void* memory, size_t bytes, Stream stream) {
   return ASHLAR_VENDOR(MemsetAsync)(memory, 0, bytes, stream);
 }
@@ -92,6 +108,13 @@ inline Error CreateStream(Stream* out) {
 }
 inline Error DestroyStream(Stream stream) { return ASHLAR_VENDOR(StreamDestroy)(stream); }
 inline Error Sync(Stream stream) { return ASHLAR_VENDOR(StreamSynchronize)(stream); }
+inline Error CreateEvent(Event* out) { return ASHLAR_VENDOR(EventCreate)(out); }
+inline Error DestroyEvent(Event event) { return ASHLAR_VENDOR(EventDestroy)(event); }
+inline Error Record(Event event, Stream stream) {
+  return ASHLAR_VENDOR(EventRecord)(event, stream);
+}
+inline Error Wait(Event event) { return ASHLAR_VENDOR(EventSynchronize)(event); }
+
 inline Error BeginCapture(Stream stream) {
   return ASHLAR_VENDOR(StreamBeginCapture)(stream, ASHLAR_VENDOR(StreamCaptureModeThreadLocal));
 }

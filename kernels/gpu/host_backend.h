@@ -1,8 +1,8 @@
 // The host executor: kernels of kernels/gpu on the CPU, for tests. Each thread of a block is a
 // fiber; blocks run one after another on the calling thread, at the launch. A block whose threads
 // cannot all reach a barrier aborts the program with a message. Shared memory holds NaNs before a
-// block starts, and waves take turns in an order that changes from launch to launch, so that a
-// missing barrier shows.
+// block starts, a wave runs as far ahead of the others as barriers let it, and their order changes
+// from launch to launch, so that a missing barrier shows.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 namespace gpu {
 
 using Stream = void*;
+using Event = void*;
 using Error = int;
 constexpr Error kSuccess = 0;
 constexpr Error kNoDevice = 100;
@@ -45,6 +46,8 @@ inline Error Alloc(void** out, size_t bytes) {
   return *out == nullptr ? 2 : kSuccess;
 }
 inline Error Free(void* memory) { return std::free(memory), kSuccess; }
+inline Error AllocPinned(void** out, size_t bytes) { return Alloc(out, bytes); }
+inline Error FreePinned(void* memory) { return Free(memory); }
 inline Error Zero(void* memory, size_t bytes, Stream) {
   if (bytes > 0) std::memset(memory, 0, bytes);
   return kSuccess;
@@ -59,6 +62,10 @@ inline Error CopyOut(void* to, const void* from, size_t bytes, Stream stream) {
 inline Error CreateStream(Stream* out) { return *out = std::malloc(1), kSuccess; }
 inline Error DestroyStream(Stream stream) { return std::free(stream), kSuccess; }
 inline Error Sync(Stream) { return kSuccess; }
+inline Error CreateEvent(Event* out) { return CreateStream(out); }
+inline Error DestroyEvent(Event event) { return DestroyStream(event); }
+inline Error Record(Event, Stream) { return kSuccess; }
+inline Error Wait(Event) { return kSuccess; }
 
 struct Grid {
   unsigned x = 1, y = 1, z = 1;

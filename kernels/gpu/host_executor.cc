@@ -56,6 +56,7 @@ struct Executor {
   std::vector<char> shared;
   const std::function<void()>* body = nullptr;
   int threads = 0, left = 0, direction = 1;
+  int wave = 1;  // as the last exchange said
   Fiber* current = nullptr;
   void* home[5];
   ucontext_t home_context;
@@ -96,12 +97,24 @@ void FiberMain();
   Jump(executor.home);
 }
 
+Fiber* RunnableAt(int thread) {
+  Fiber* fiber = executor.fibers[static_cast<size_t>(thread)].get();
+  return fiber->Runnable() ? fiber : nullptr;
+}
+
+// Lanes of the same wave first: a wave runs as far ahead of the others as barriers let it, so that
+// what it may not overwrite yet is overwritten.
 Fiber* NextRunnable(int from) {
+  const int first = from / executor.wave * executor.wave;
+  for (int step = 1; step <= executor.wave; ++step) {
+    const int at = first + (from - first + step) % executor.wave;
+    if (at >= executor.threads) continue;
+    if (Fiber* fiber = RunnableAt(at)) return fiber;
+  }
   for (int step = 1; step <= executor.threads; ++step) {
     int at = (from + executor.direction * step) % executor.threads;
     if (at < 0) at += executor.threads;
-    Fiber* fiber = executor.fibers[static_cast<size_t>(at)].get();
-    if (fiber->Runnable()) return fiber;
+    if (Fiber* fiber = RunnableAt(at)) return fiber;
   }
   return nullptr;
 }
@@ -163,6 +176,7 @@ Fiber* NewFiber() {
 }
 
 Wave& WaveOf(int wave, const ThreadState& state) {
+  executor.wave = wave;
   const auto index = static_cast<size_t>(state.thread / wave);
   while (executor.waves.size() <= index) executor.waves.push_back(std::make_unique<Wave>());
   Wave& found = *executor.waves[index];
@@ -223,6 +237,7 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
   executor.body = &body;
   executor.threads = static_cast<int>(threads);
   executor.direction = -executor.direction;
+  executor.wave = 1;
   executor.shared.resize(shared_bytes + 16);
   executor.block = {executor.threads, 0, 0};
   executor.waves.clear();

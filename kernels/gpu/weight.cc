@@ -1,6 +1,5 @@
 #include "weight.h"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -11,8 +10,6 @@
 
 namespace ashlar::gpu_kernels {
 namespace {
-
-constexpr int64_t kStagingBytes = 32 << 20;
 
 int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -40,10 +37,11 @@ const char* Refusal(const ashlar_weight_desc& desc) {
 
 // `rows` rows of the file's bytes as they are stored, padded.
 void Convert(const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* source, int64_t rows,
-             std::vector<float>& row, char* out) {
+             char* out) {
   const reference::BlockShape block = reference::WeightBlock(dtype);
   const int64_t source_bytes = desc.cols / block.elements * block.bytes;
   const int64_t element = ElementBytes(Stored(dtype)), row_bytes = Pitch(desc) * element;
+  std::vector<float> row(static_cast<size_t>(IsFloat(dtype) ? 0 : desc.cols));
   for (int64_t i = 0; i < rows; ++i, source += source_bytes, out += row_bytes) {
     if (IsFloat(dtype)) {
       std::memcpy(out, source, static_cast<size_t>(source_bytes));
@@ -59,27 +57,16 @@ void Convert(const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* sou
   }
 }
 
-int Upload(const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* source, int64_t rows,
-           char* to) {
+int Upload(Staging& staging, const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* source,
+           int64_t rows, char* to) {
   const reference::BlockShape block = reference::WeightBlock(dtype);
   const int64_t source_bytes = desc.cols / block.elements * block.bytes;
-  if (IsFloat(dtype) && desc.cols == Pitch(desc)) {
-    return Checked(gpu::CopyIn(to, source, static_cast<size_t>(rows * source_bytes), nullptr),
-                   "weight_create");
-  }
   const int64_t row_bytes = Pitch(desc) * ElementBytes(Stored(dtype));
-  const int64_t step = std::max<int64_t>(1, kStagingBytes / row_bytes);
-  std::vector<char> staging(static_cast<size_t>(std::min(step, rows) * row_bytes));
-  std::vector<float> row(static_cast<size_t>(desc.cols));
-  for (int64_t first = 0; first < rows; first += step) {
-    const int64_t count = std::min(step, rows - first);
-    Convert(desc, dtype, source + first * source_bytes, count, row, staging.data());
-    const gpu::Error error = gpu::CopyIn(to + first * row_bytes, staging.data(),
-                                         static_cast<size_t>(count * row_bytes), nullptr);
-    if (Checked(error, "weight_create") != ASHLAR_OK) return ASHLAR_FAILED;
-    if (Checked(gpu::Sync(nullptr), "weight_create") != ASHLAR_OK) return ASHLAR_FAILED;
-  }
-  return ASHLAR_OK;
+  const gpu::Error error =
+      staging.Upload(to, rows, row_bytes, [&](int64_t first, int64_t count, char* out) {
+        Convert(desc, dtype, source + first * source_bytes, count, out);
+      });
+  return Checked(error, "weight_create");
 }
 
 // The part that row `first_row` of the stack begins, or the one before it when both are one matrix.
@@ -99,15 +86,15 @@ int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* cons
   if (Alloc(device, WeightBytes(&desc), &weight.memory) != ASHLAR_OK) return ASHLAR_FAILED;
   char* to = static_cast<char*>(weight.memory);
   for (int32_t i = 0; i < desc.parts; ++i) {
-    if (Upload(desc, desc.dtype[i], static_cast<const char*>(sources[i]), desc.rows[i], to) !=
-        ASHLAR_OK) {
+    if (Upload(device->staging, desc, desc.dtype[i], static_cast<const char*>(sources[i]),
+               desc.rows[i], to) != ASHLAR_OK) {
       return ASHLAR_FAILED;
     }
     AddPart(weight, Stored(desc.dtype[i]), desc.rows[i], to);
     weight.rows += desc.rows[i];
     to += PartBytes(desc, i);
   }
-  return Checked(gpu::Sync(nullptr), "weight_create");
+  return ASHLAR_OK;
 }
 
 }  // namespace
