@@ -2,10 +2,13 @@
 # On a GPU host with nothing but nvcc 13 and g++: builds the CUDA plugin, the reference plugin, the
 # conformance driver and the benchmark from the tree, checks every op and row, runs the checks under
 # compute-sanitizer, then times. Exits with the number of checks that failed.
-#   tests/gpu/build_and_check.sh FOLDER [CAPABILITY]     results: FOLDER/*.txt
+#   tests/gpu/build_and_check.sh FOLDER [CAPABILITY [STEP...]]     results: FOLDER/*.txt
+# Steps: conformance sanitize bench; all when none is given.
 set -uo pipefail
 out=$(realpath -m "$1")
 capability=${2:-90a}
+steps=("${@:3}")
+[ ${#steps[@]} -gt 0 ] || steps=(conformance sanitize bench)
 cd "$(dirname "$0")/../.."
 mkdir -p "$out"
 build=$(mktemp -d)
@@ -50,8 +53,13 @@ sanitize() { # tool
 
 nvidia-smi >"$out/device.txt" 2>&1
 step build build
-step conformance conformance --rounds 60
-for tool in memcheck racecheck initcheck synccheck; do step "$tool" sanitize "$tool"; done
-step bench "$build/bench" "$build/libashlar_cuda.so"
-cat "$out/conformance.txt" "$out/bench.txt"
+[ "$failed" = 0 ] || { cat "$out/build.txt"; exit 1; }
+for name in "${steps[@]}"; do
+  case $name in
+    conformance) step conformance conformance --rounds 60 ;;
+    sanitize) for tool in memcheck racecheck initcheck synccheck; do step "$tool" sanitize "$tool"; done ;;
+    bench) step bench "$build/bench" "$build/libashlar_cuda.so" ;;
+  esac
+  cat "$out/$name.txt" 2>/dev/null
+done
 exit "$failed"
