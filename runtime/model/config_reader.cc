@@ -138,6 +138,17 @@ std::vector<int64_t> ConfigReader::Integers(std::string_view key, int64_t low, i
   return integers;
 }
 
+std::vector<int64_t> ConfigReader::IntegerForEach(std::string_view key, int64_t low, int64_t high,
+                                                  size_t count) {
+  std::optional<Json> value = Find(key);
+  if (!value || !value->is_array()) return std::vector<int64_t>(count, Integer(key, low, high));
+  std::vector<int64_t> integers = Integers(key, low, high);
+  if (integers.size() == count) return integers;
+  Refuse(key, fmt::format("{} entries", value->size()), fmt::format("{}, one a layer", count),
+         "use the model's original files");
+  return std::vector<int64_t>(count, low);
+}
+
 Json ConfigReader::Object(std::string_view key) {
   std::optional<Json> value = Find(key);
   if (!value) return nullptr;

@@ -36,6 +36,9 @@ class ConfigReader {
   std::string String(std::string_view key, std::string_view fallback);
   std::vector<std::string> Strings(std::string_view key);
   std::vector<int64_t> Integers(std::string_view key, int64_t low, int64_t high);
+  // One integer for all, or a list with one for each; always `count` of them.
+  std::vector<int64_t> IntegerForEach(std::string_view key, int64_t low, int64_t high,
+                                      size_t count);
   bool Has(std::string_view key) const;
   // A member object of config.json, or null.
   Json Object(std::string_view key);

@@ -1,5 +1,7 @@
 // Gemma 3n and 4: the last layers attend to the keys and values of earlier ones, every layer may
 // have an embedding of its own, and in Gemma 4 full layers have heads of another size.
+#include <algorithm>
+
 #include "model/architecture.h"
 #include "model/common.h"
 #include "model/weight_count.h"
@@ -37,7 +39,9 @@ void AddLayers(ConfigReader& reader, ModelConfig& config, int layers, const Laye
   sliding.window = static_cast<int>(reader.Integer("sliding_window", 1, kMaxWindow));
   int64_t own = layers - reader.Integer("num_kv_shared_layers", 0, layers - 1, 0);
   int widening = reader.Boolean("use_double_wide_mlp", false) ? 2 : 1;
-  config.intermediate = reader.Integer("intermediate_size", 1, kMaxExtent);
+  std::vector<int64_t> widths =
+      reader.IntegerForEach("intermediate_size", 1, kMaxExtent, static_cast<size_t>(layers));
+  config.intermediate = *std::max_element(widths.begin(), widths.end());
   std::vector<std::string> types = LayerTypes(
       reader, "layer_types", static_cast<size_t>(layers), {"full_attention", "sliding_attention"},
       [period](int i) { return (i + 1) % period == 0 ? "full_attention" : "sliding_attention"; });
@@ -46,10 +50,10 @@ void AddLayers(ConfigReader& reader, ModelConfig& config, int layers, const Laye
     if (static_cast<int64_t>(i) < own) {
       config.layers.push_back(layer);
       CountAttention(config, layer);
-      CountMlp(config, config.intermediate);
+      CountMlp(config, widths[i]);
     } else {
       CountQueries(config, layer);
-      CountMlp(config, config.intermediate * widening);
+      CountMlp(config, widths[i] * widening);
     }
   }
 }

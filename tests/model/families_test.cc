@@ -197,6 +197,15 @@ TEST(Gemma3n, ReadersOfEarlierCachesAreLeftOut) {
   EXPECT_THAT(Refusal(config), HasSubstr("num_kv_shared_layers: 35: an integer from 0 to 34"));
 }
 
+TEST(Gemma3n, TheMlpsWidthIsOneNumberOrOneALayer) {
+  Json config = PublicConfig("gemma-3n-e4b");
+  ModelConfig one = Read(config);
+  config["text_config"]["intermediate_size"] = std::vector<int>(35, 16384);
+  EXPECT_EQ(Read(config).parameters(), one.parameters());
+  config["text_config"]["intermediate_size"] = {16384, 16384};
+  EXPECT_THAT(Refusal(config), HasSubstr("intermediate_size: 2 entries: 35, one a layer"));
+}
+
 TEST(Gemma4, FullLayersHaveHeadsOfTheirOwn) {
   ModelConfig model = Read(PublicConfig("gemma-4-31b"));
   EXPECT_EQ(Kinds(model).substr(0, 6), "sssssf");
