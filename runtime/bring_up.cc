@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/self_test.h"
 #include "kv/arena.h"
+#include "plan/counterfactual.h"
 #include "probe/host_device.h"
 #include "probe/platform.h"
 #include "probe/root_files.h"
@@ -71,6 +72,7 @@ std::optional<Rejection> MakeThePlan(Running& run, const PluginScan& scan, const
     return Rejection{check, attempt.problems};
   }
   run.plan = std::move(*attempt.plan);
+  FindChanges(run.plan, run.spec, platform, run.source.config, run.source.weights);
   run.plan.model_name = ServedName(run.spec);
   api.SetPlan(run.plan);
   for (const std::string& line : SelectionLines(run.plan)) LogInfo("select", "{}", line);

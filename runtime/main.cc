@@ -1,4 +1,4 @@
-// The command line: serve, plan, import, probe, validate, version.
+// The command line: serve, plan, import, backends, probe, validate, version.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -48,6 +48,11 @@ int Main(int argc, char** argv) {
   plan->add_flag("--sweep", planning.sweep, "plan on every named profile, as a table");
   plan->add_option("--with", planning.with,
                    "a plan of another pool: whether blocks can pass between the two");
+  plan->add_option("--catalogue", planning.catalogue,
+                   "ashlar, or vllm: what vLLM 0.33 would choose")
+      ->check(CLI::IsMember({"ashlar", "vllm"}));
+  plan->add_option("--assume", planning.assume,
+                   "with --catalogue vllm: what is installed, as aiter=on,connector=on");
   std::string from, to;
   CLI::App* diff =
       plan->add_subcommand("diff", "what changed between two plans (1: approval needed)");
@@ -69,6 +74,8 @@ int Main(int argc, char** argv) {
 
   CLI::App* validate = app.add_subcommand("validate", "check a spec without planning");
   add_file(validate);
+  CLI::App* backends =
+      app.add_subcommand("backends", "list the attention rows inside this binary (markdown)");
   CLI::App* version = app.add_subcommand("version", "print the version");
 
   try {
@@ -81,6 +88,7 @@ int Main(int argc, char** argv) {
     std::cout << "ashlar " << kVersion << std::endl;
     return 0;
   }
+  if (*backends) return BackendsCommand();
   if (*validate) return ValidateCommand(file);
   if (*probe) return ProbeCommand(capture, plugins);
   if (*import) return ImportSpec(importing);

@@ -20,7 +20,9 @@ struct PlanOptions {
   std::string output = "text";
   bool emit_config = false;
   bool sweep = false;
-  std::string with;  // another plan's document
+  std::string with;                  // another plan's document
+  std::string catalogue = "ashlar";  // vllm: what vLLM would choose, for comparison
+  std::string assume;                // of the installation that the catalogue is of
 };
 // With --with: 0 blocks pass as they are, 1 after the change that is printed, 3 only by a repack, 4
 // never.
@@ -36,6 +38,9 @@ struct ImportOptions {
 };
 // kRefused also when a flag is refused: the spec is printed all the same, and says so.
 int ImportSpec(const ImportOptions& options);
+
+// docs/backends.md on stdout.
+int BackendsCommand();
 
 int ProbeCommand(const std::string& capture, const std::string& plugins);
 int ValidateCommand(const std::string& file);

@@ -4,11 +4,13 @@
 
 #include <iostream>
 
+#include "catalogue/reference_plan.h"
 #include "commands/commands.h"
 #include "commands/sweep.h"
 #include "plan/counterfactual.h"
 #include "plan/document.h"
 #include "plan/exchange.h"
+#include "plan/yaml.h"
 #include "source.h"
 
 namespace ashlar {
@@ -73,6 +75,21 @@ int Compare(const Plan& plan, const std::string& other) {
   return 4;
 }
 
+int ShowReference(const PlanOptions& options, const Spec& spec, const Platform& platform,
+                  const ModelSource& source) {
+  Result<VllmAssume> assume = ParseAssume(options.assume, "--assume");
+  if (!assume) return Report(assume.problems());
+  Result<ReferencePlan> plan =
+      PlanLikeReference(spec, platform, source.config, source.weights, *assume);
+  if (!plan) return Report(plan.problems());
+  plan->model_name = ServedName(spec);
+  std::cout << (options.output == "json"   ? ToJson(*plan).dump(2) + "\n"
+                : options.output == "yaml" ? YamlOf(ToJson(*plan))
+                                           : ToText(*plan))
+            << std::flush;
+  return plan->failed.empty() ? 0 : kRefused;
+}
+
 }  // namespace
 
 int PlanCommand(const PlanOptions& options) {
@@ -90,6 +107,11 @@ int PlanCommand(const PlanOptions& options) {
           ? Result<Platform>(ProbePlatform({.plugin_directory = options.plugins, .root = ""}))
           : ReadPlatform(options.platform);
   if (!platform) return Report(platform.problems());
+  if (options.catalogue == "vllm") return ShowReference(options, *spec, *platform, *source);
+  if (!options.assume.empty()) {
+    return Report({{"--assume", "is stated without --catalogue vllm", "facts of that catalogue",
+                    "add --catalogue vllm, or leave it out"}});
+  }
   Result<Plan> plan = MakePlan(*spec, *platform, source->config, source->weights);
   if (!plan) return Report(plan.problems());
   plan->model_name = ServedName(*spec);

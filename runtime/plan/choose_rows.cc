@@ -10,24 +10,6 @@
 namespace ashlar {
 namespace {
 
-AttentionRequest RequestOf(const Draft& draft, const KvGroup& group, const LayerSpec& layer) {
-  AttentionRequest request;
-  request.kind = layer.kind;
-  request.heads = layer.heads;
-  request.kv_heads = layer.kv_heads;
-  request.head_dim = layer.head_dim;
-  request.head_dim_v = layer.head_dim_v;
-  request.window = layer.window;
-  request.dtype = ActivationDType(draft.plan.platform, draft.model.weight_dtype);
-  request.kv_dtype = group.dtype;
-  request.block_tokens = draft.spec.kv.block_size;
-  request.layout = ParseKvLayout(draft.spec.kv.layout);
-  request.sinks = layer.sinks;
-  request.sparse = layer.sparse;
-  request.batch_invariant = draft.spec.invariant;
-  return request;
-}
-
 std::string NameOf(const KvGroup& group, const AttentionGroup& attention) {
   return group.attention.size() == 1 ? group.name
                                      : fmt::format("{} attn {}", group.name, attention.index);
@@ -41,8 +23,10 @@ struct Blocked {
 void SelectOne(Draft& draft, KvGroup& group, AttentionGroup& attention, Blocked& blocked) {
   ++draft.plan.selector_calls;
   Wish wish = WishFor(draft.spec, group.name, group.kind);
-  Selection selection = draft.selector->Choose(RequestOf(draft, group, attention.layer), wish,
-                                               NameOf(group, attention));
+  Selection selection =
+      draft.selector->Choose(RequestFor(draft.spec, draft.plan.platform, draft.model.weight_dtype,
+                                        attention.layer, group.dtype),
+                             wish, NameOf(group, attention));
   attention.requested = selection.requested;
   attention.reason = selection.reason;
   attention.op_driven = selection.outcome == SelectionOutcome::kOpDriven;
@@ -77,6 +61,25 @@ void AdoptPlatform(Draft& draft) {
 }
 
 }  // namespace
+
+AttentionRequest RequestFor(const Spec& spec, const std::string& platform, DType weights,
+                            const LayerSpec& layer, DType kv_dtype) {
+  AttentionRequest request;
+  request.kind = layer.kind;
+  request.heads = layer.heads;
+  request.kv_heads = layer.kv_heads;
+  request.head_dim = layer.head_dim;
+  request.head_dim_v = layer.head_dim_v;
+  request.window = layer.window;
+  request.dtype = ActivationDType(platform, weights);
+  request.kv_dtype = kv_dtype;
+  request.block_tokens = spec.kv.block_size;
+  request.layout = ParseKvLayout(spec.kv.layout);
+  request.sinks = layer.sinks;
+  request.sparse = layer.sparse;
+  request.batch_invariant = spec.invariant;
+  return request;
+}
 
 std::vector<const AttentionRow*> AllRows(const std::vector<GroupRows>& groups) {
   std::vector<const AttentionRow*> all;

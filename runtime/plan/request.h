@@ -8,6 +8,7 @@
 
 #include "model/config.h"
 #include "probe/platform.h"
+#include "spec/spec.h"
 
 namespace ashlar {
 
@@ -35,5 +36,9 @@ struct Target {
   std::vector<std::string> platforms;  // whose rows may run here, best first
   std::vector<std::string> present;    // platforms with a device on this machine
 };
+
+// What one layer asks for on this platform, with K and V in `kv_dtype`.
+AttentionRequest RequestFor(const Spec& spec, const std::string& platform, DType weights,
+                            const LayerSpec& layer, DType kv_dtype);
 
 }  // namespace ashlar

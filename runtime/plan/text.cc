@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "plan/plan.h"
+#include "plan/select.h"
 #include "plan/table.h"
 
 namespace ashlar {
@@ -91,7 +92,8 @@ std::string GroupText(const KvGroup& group) {
     text += fmt::format("  attn {}: layers {}; {} heads on {} KV heads of {}\n", attention.index,
                         Ranges(attention.layers), attention.layer.heads, attention.layer.kv_heads,
                         attention.layer.head_dim);
-    text += fmt::format("  backend {}: {}\n", attention.row, attention.reason);
+    std::string_view row = attention.op_driven ? kOpDriven : attention.row;
+    text += fmt::format("  backend {}: {}\n", row.empty() ? "none" : row, attention.reason);
     for (const Candidate& candidate : attention.candidates)
       text += CandidateText(candidate, candidate.row == attention.row);
   }
