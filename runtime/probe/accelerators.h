@@ -13,12 +13,14 @@ namespace ashlar {
 
 struct Accelerators {
   PlatformProbe probe;
-  std::vector<DeviceInfo> devices;  // those that may be planned on; empty unless found
+  std::vector<DeviceInfo> devices;  // those that are well; where nothing answers for them, what
+                                    // files show
 };
 
 // Files first, and only where they show anything, the driver: a machine without GPUs pays nothing.
 // The driver is asked in a child process and given `seconds`.
 Accelerators ProbeNvidia(const RootFiles& files, const VendorLibraries& libraries, int seconds);
+Accelerators ProbeAmd(const RootFiles& files, const VendorLibraries& libraries, int seconds);
 
 // The outcome as far as files alone tell; no vendor library is loaded.
 PlatformProbe ProbeNvidiaFiles(const RootFiles& files);

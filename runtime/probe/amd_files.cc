@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "probe/accelerators.h"
+#include "probe/child.h"
+#include "probe/hip_runtime.h"
 #include "probe/kfd.h"
 
 namespace ashlar {
@@ -149,6 +151,18 @@ Accelerators ProbeAmdFiles(const RootFiles& files) {
     found.probe.next = fmt::format("{}; reset or replace the GPU", kKernelLog);
   }
   return found;
+}
+
+Accelerators ProbeAmd(const RootFiles& files, const VendorLibraries& libraries, int seconds) {
+  Accelerators seen = ProbeAmdFiles(files);
+  if (seen.probe.outcome != ProbeOutcome::kFound) return seen;
+  Accelerators runtime = AskInChild("hip", std::chrono::seconds(seconds),
+                                    [&] { return AskHipRuntime(libraries.hip, seen); });
+  if (runtime.probe.outcome == ProbeOutcome::kFound) return runtime;
+  // Without a runtime the devices are still there for another image of this node.
+  if (runtime.probe.outcome == ProbeOutcome::kNoDriver) runtime.devices = std::move(seen.devices);
+  runtime.probe.detail = fmt::format("{}; {}", seen.probe.detail, runtime.probe.detail);
+  return runtime;
 }
 
 }  // namespace ashlar

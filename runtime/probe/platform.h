@@ -74,6 +74,7 @@ struct Platform {
 struct VendorLibraries {
   std::string cuda = "libcuda.so.1";
   std::string nvml = "libnvidia-ml.so.1";
+  std::vector<std::string> hip = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
 };
 
 struct ProbeOptions {

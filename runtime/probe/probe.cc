@@ -91,9 +91,10 @@ Platform ProbePlatform(const ProbeOptions& options) {
   Platform platform;
   platform.name = PlainText(files.ReadWord("/proc/sys/kernel/hostname").value_or(""));
   if (platform.name.empty()) platform.name = "this machine";
-  for (Accelerators& seen : std::array{
-           ProbeNvidia(files, options.libraries, options.driver_seconds), ProbeAmdFiles(files),
-           HostOf(files, scan, "cpu"), HostOf(files, scan, "reference")}) {
+  for (Accelerators& seen :
+       std::array{ProbeNvidia(files, options.libraries, options.driver_seconds),
+                  ProbeAmd(files, options.libraries, options.driver_seconds),
+                  HostOf(files, scan, "cpu"), HostOf(files, scan, "reference")}) {
     Accelerators combined = Combine(std::move(seen), scan, directory);
     platform.probes.push_back(std::move(combined.probe));
     platform.devices.insert(platform.devices.end(), combined.devices.begin(),

@@ -73,11 +73,18 @@ TEST(PlatformJson, MistakesAreRefusedAtTheirPlace) {
       {[](Json& j) { j["probes"][0]["outcome"] = "fine"; }, "probes[0].outcome: \"fine\""},
       {[](Json& j) { j["rows"][0]["kinds"] = {"nope"}; }, "p.json.rows[0].kinds"},
       {[](Json& j) { j["rows"][0] = 1; }, "p.json.rows[0]"},
+      {[](Json& j) { j["rows"][0].erase("kinds"); }, "p.json.rows[0].kinds: missing"},
+      {[](Json& j) { j["rows"][0]["whatComesNext"] = 1; }, "rows[0].whatComesNext: unknown key"},
   };
   for (const Case& c : cases) {
     Json json = Captured();
     c.spoil(json);
     EXPECT_THAT(Refusal(json), HasSubstr(c.message));
+    const Result<Platform> refused = PlatformFromJson(json, "p.json");
+    for (const Problem& problem : refused.problems()) {
+      EXPECT_FALSE(problem.found.empty() || problem.allowed.empty() || problem.next.empty())
+          << problem.Text();
+    }
   }
 }
 

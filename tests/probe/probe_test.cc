@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "probe/platform.h"
+#include "probe/stub_library.h"
 #include "support/probe_machines.h"
 
 namespace ashlar {
@@ -69,11 +72,19 @@ TEST(ProbePlatform, DevicesWithoutTheirPluginAreListedAllTheSame) {
   FakeRoot root;
   root.MakeDirectory("/plugins");
   WriteAmd(root);
-  Platform platform =
-      ProbePlatform({.plugin_directory = root.path() + "/plugins", .root = root.path()});
+  stub_hip& runtime = StubState<stub_hip>("hip_stub", STUB_HIP_STATE);
+  runtime = {};
+  runtime.count = 2;
+  runtime.version = 60'400'000;
+  std::strcpy(runtime.pci[0], "0000:05:00.0");
+  std::strcpy(runtime.pci[1], "0000:06:00.0");
+  Platform platform = ProbePlatform({.plugin_directory = root.path() + "/plugins",
+                                     .root = root.path(),
+                                     .libraries = {"", "", {StubPath("hip_stub")}}});
   const PlatformProbe& hip = ProbeOf(platform, "hip");
   EXPECT_EQ(hip.outcome, ProbeOutcome::kNoDriver);
-  EXPECT_THAT(hip.detail, HasSubstr("2 x gfx942; no plugin libashlar_hip.so in "));
+  EXPECT_THAT(hip.detail, HasSubstr("2 x gfx942; the runtime (HIP 6.4) shows 2 devices; no plugin "
+                                    "libashlar_hip.so in "));
   EXPECT_THAT(hip.next, HasSubstr("install libashlar_hip.so"));
   ASSERT_EQ(platform.devices.size(), 3u);
   EXPECT_EQ(platform.devices[0].platform, "hip");

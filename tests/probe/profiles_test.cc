@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/mapped_file.h"
 #include "support/spec_fake_root.h"
 
 namespace ashlar {
@@ -18,6 +19,12 @@ TEST(Profiles, NameTheCommonMachines) {
               ElementsAre("h100", "h200", "b200", "rtx-4090", "rtx-5090", "gb10", "mi210", "mi300x",
                           "mi325x", "mi355x", "rx-7900", "strix-halo", "xpu", "cpu-avx2",
                           "cpu-avx512", "cpu-amx"));
+}
+
+TEST(Profiles, AreListedInTheDocs) {
+  const std::string docs = ReadTextFile(ASHLAR_SOURCE_DIR "/docs/operations.md", 1 << 20).value();
+  for (const std::string& name : PlatformProfiles())
+    EXPECT_THAT(docs, HasSubstr("`" + name + "`")) << name;
 }
 
 TEST(Profiles, AnswerToTheirAliases) {

@@ -45,6 +45,15 @@ typedef struct stub_nvml {
 } stub_nvml;
 #define STUB_NVML_STATE "stub_nvml_state"
 
+typedef struct stub_hip {
+  int init_code, init_hangs;
+  int count_code, count;
+  int version;
+  int pci_fails;
+  char pci[4][64]; /* of device i: pci[i % 4] */
+} stub_hip;
+#define STUB_HIP_STATE "stub_hip_state"
+
 #ifdef __cplusplus
 }
 #endif
