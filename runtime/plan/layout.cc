@@ -39,30 +39,6 @@ std::vector<const AttentionRow*> Voters(const std::vector<const AttentionRow*>& 
   return voters;
 }
 
-std::vector<KvLayout> Candidates(const std::vector<const AttentionRow*>& voters) {
-  if (voters.empty()) return {std::begin(kDefaultOrder), std::end(kDefaultOrder)};
-  const std::vector<KvLayout>& first = voters.front()->layouts;
-  bool alike = std::all_of(voters.begin(), voters.end(),
-                           [&](const AttentionRow* row) { return row->layouts == first; });
-  if (alike) return first;
-
-  std::vector<std::pair<int, KvLayout>> ranked;
-  for (const LayoutInfo& info : kLayouts) {
-    bool common = std::all_of(voters.begin(), voters.end(), [&](const AttentionRow* row) {
-      return Contains(row->layouts, info.layout);
-    });
-    if (!common) continue;
-    auto votes = std::count_if(voters.begin(), voters.end(), [&](const AttentionRow* row) {
-      return row->layouts.front() == info.layout;
-    });
-    ranked.push_back({-static_cast<int>(votes), info.layout});
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<KvLayout> layouts;
-  for (const auto& [votes, layout] : ranked) layouts.push_back(layout);
-  return layouts;
-}
-
 std::string Takes(const std::vector<const AttentionRow*>& voters) {
   std::string text;
   for (const AttentionRow* row : voters) {
@@ -119,7 +95,28 @@ std::optional<KvStrides> StridesOf(KvLayout layout, const KvExtents& extents, in
 }
 
 std::vector<KvLayout> LayoutCandidates(const std::vector<const AttentionRow*>& rows) {
-  return Candidates(Voters(rows));
+  std::vector<const AttentionRow*> voters = Voters(rows);
+  if (voters.empty()) return {std::begin(kDefaultOrder), std::end(kDefaultOrder)};
+  const std::vector<KvLayout>& first = voters.front()->layouts;
+  bool alike = std::all_of(voters.begin(), voters.end(),
+                           [&](const AttentionRow* row) { return row->layouts == first; });
+  if (alike) return first;
+
+  std::vector<std::pair<int, KvLayout>> ranked;
+  for (const LayoutInfo& info : kLayouts) {
+    bool common = std::all_of(voters.begin(), voters.end(), [&](const AttentionRow* row) {
+      return Contains(row->layouts, info.layout);
+    });
+    if (!common) continue;
+    auto votes = std::count_if(voters.begin(), voters.end(), [&](const AttentionRow* row) {
+      return row->layouts.front() == info.layout;
+    });
+    ranked.push_back({-static_cast<int>(votes), info.layout});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<KvLayout> layouts;
+  for (const auto& [votes, layout] : ranked) layouts.push_back(layout);
+  return layouts;
 }
 
 PageRuns RunsOf(const KvStrides& strides, const KvExtents& extents) {
@@ -158,7 +155,7 @@ bool Splittable(KvLayout layout, const KvExtents& extents, int64_t padded_page) 
 Result<LayoutChoice> ResolveLayout(const std::vector<const AttentionRow*>& rows, bool uniform,
                                    std::optional<KvLayout> asked, const std::string& place) {
   std::vector<const AttentionRow*> voters = Voters(rows);
-  std::vector<KvLayout> candidates = Candidates(voters);
+  std::vector<KvLayout> candidates = LayoutCandidates(rows);
   if (candidates.empty()) {
     return Problem{place, "the backends have no KV cache layout in common", Takes(voters),
                    "choose other backends"};

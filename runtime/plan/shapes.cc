@@ -113,7 +113,8 @@ class ViewCheck {
   void CheckStrides(const KvGroup& group) {
     KvExtents extents = {static_cast<int64_t>(group.layers.size()), Blocks(group), group.head_slots,
                          group.kernel_block_tokens, group.content_bytes};
-    std::optional<KvStrides> strides = StridesOf(plan_.layout, extents);
+    std::optional<KvStrides> strides =
+        StridesOf(plan_.layout, extents, group.padded() ? group.page_bytes : 0);
     if (!strides) return;
     Expect("block stride", view_.block_stride, (*strides)[kDimB]);
     Expect("head stride", view_.head_stride, (*strides)[kDimH]);
