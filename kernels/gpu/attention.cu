@@ -10,7 +10,7 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
-constexpr int kSplitStep = 128;   // keys: a whole number of tiles of every shape
+constexpr int kSplitStep = 64;    // keys: a whole number of tiles of every shape
 constexpr int kBlocksWanted = 4;  // for each multiprocessor, to keep memory busy
 constexpr int64_t kMostSplits = 128;
 

@@ -1,6 +1,7 @@
 // Launches of AttentionKernel for one element type of the cache.
 #pragma once
 
+#include "attention_combine.h"
 #include "attention_kernel.h"
 
 namespace ashlar::gpu_kernels {

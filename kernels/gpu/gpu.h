@@ -52,8 +52,6 @@ inline Error LaunchError() { return ASHLAR_VENDOR(GetLastError)(); }
 
 struct Facts {
   int multiprocessors = 0, wave = 0;
-  int shared_bytes = 0;  // that a block may ask for
-  int architecture = 0;  // 90 for compute capability 9.0; 0 where the vendor counts otherwise
   char name[256] = {};
 };
 
@@ -65,12 +63,6 @@ inline Error ReadFacts(int index, Facts* facts) {
   if (error != kSuccess) return error;
   facts->multiprocessors = properties.multiProcessorCount;
   facts->wave = properties.warpSize;
-#if defined(ASHLAR_GPU_HIP)
-  facts->shared_bytes = static_cast<int>(properties.sharedMemPerBlock);
-#else
-  facts->shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
-  facts->architecture = properties.major * 10 + properties.minor;
-#endif
   for (size_t i = 0; i + 1 < sizeof facts->name && properties.name[i] != 0; ++i) {
     facts->name[i] = properties.name[i];
   }

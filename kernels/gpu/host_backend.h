@@ -31,8 +31,6 @@ inline const char* Text(Error error) {
 
 struct Facts {
   int multiprocessors = 0, wave = 0;
-  int shared_bytes = 0;
-  int architecture = 0;
   char name[256] = {};
 };
 
