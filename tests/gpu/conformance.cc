@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::printf("--seed %llu\n", static_cast<unsigned long long>(options.seed));
+  std::fflush(stdout);  // known even when the run is ended from outside
   Side reference(options.reference, false), plugin(options.plugin, false);
   if (!reference.Ready() || !plugin.Ready()) return 3;
   Side invariant(options.plugin, true);
