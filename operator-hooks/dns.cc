@@ -1,0 +1,188 @@
+#include "operator-hooks/dns.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+namespace ashlar::hooks {
+namespace {
+
+constexpr uint16_t kTypeA = 1, kTypeOpt = 41, kClassIn = 1;
+constexpr uint16_t kDatagramBytes = 4096;
+constexpr size_t kHeaderBytes = 12;
+constexpr uint8_t kNoSuchName = 3;
+
+void Put16(std::string& out, uint16_t value) {
+  out += static_cast<char>(value >> 8);
+  out += static_cast<char>(value & 0xff);
+}
+
+// Reads within the answer; once past its end every read yields 0 and ok() is false.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+  bool ok() const { return ok_; }
+  uint8_t Byte() {
+    if (at_ >= bytes_.size()) {
+      ok_ = false;
+      return 0;
+    }
+    return static_cast<uint8_t>(bytes_[at_++]);
+  }
+  uint16_t Word() {
+    uint16_t high = Byte();
+    return static_cast<uint16_t>(high << 8 | Byte());
+  }
+  std::string_view Take(size_t size) {
+    if (size > bytes_.size() - at_) {
+      ok_ = false;
+      return {};
+    }
+    std::string_view part = bytes_.substr(at_, size);
+    at_ += size;
+    return part;
+  }
+  // A name in place or by reference; what it says does not matter here.
+  void SkipName() {
+    for (uint8_t size = Byte(); ok_ && size != 0; size = Byte()) {
+      if (size >= 0xc0) {
+        Byte();
+        return;
+      }
+      Take(size);
+    }
+  }
+
+ private:
+  std::string_view bytes_;
+  size_t at_ = 0;
+  bool ok_ = true;
+};
+
+Problem Unreadable(std::string_view what) {
+  return {"DNS answer", std::string(what), "an answer to the question that was asked",
+          "check --resolver"};
+}
+
+Result<std::vector<std::string>> ResolveByMachine(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  if (error == EAI_NONAME || error == EAI_NODATA) return std::vector<std::string>();
+  if (error != 0)
+    return Problem{name, gai_strerror(error), "a DNS server that answers",
+                   "check the cluster's DNS"};
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  std::vector<std::string> addresses;
+  for (addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    char text[INET_ADDRSTRLEN] = {};
+    const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ai_addr);
+    inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+    addresses.emplace_back(text);
+  }
+  std::sort(addresses.begin(), addresses.end());
+  return addresses;
+}
+
+std::optional<sockaddr_in> ServerAddress(const std::string& server) {
+  size_t colon = server.rfind(':');
+  if (colon == server.npos) return std::nullopt;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  uint16_t port = 0;
+  std::from_chars(server.data() + colon + 1, server.data() + server.size(), port);
+  address.sin_port = htons(port);
+  if (port == 0 || inet_pton(AF_INET, server.substr(0, colon).c_str(), &address.sin_addr) != 1)
+    return std::nullopt;
+  return address;
+}
+
+}  // namespace
+
+std::optional<std::string> DnsQuestion(std::string_view name, uint16_t id) {
+  if (name.empty() || name.size() > 253) return std::nullopt;
+  std::string out;
+  // Recursion desired; one question, and one additional record that allows large answers.
+  for (uint16_t word : {id, uint16_t{0x0100}, uint16_t{1}, uint16_t{0}, uint16_t{0}, uint16_t{1}})
+    Put16(out, word);
+  for (size_t start = 0; start <= name.size();) {
+    size_t dot = std::min(name.find('.', start), name.size());
+    size_t size = dot - start;
+    if (size == 0 || size > 63) return std::nullopt;
+    out += static_cast<char>(size);
+    out += name.substr(start, size);
+    start = dot + 1;
+  }
+  out += '\0';
+  Put16(out, kTypeA);
+  Put16(out, kClassIn);
+  out += '\0';
+  Put16(out, kTypeOpt);
+  Put16(out, kDatagramBytes);
+  out.append(6, '\0');
+  return out;
+}
+
+Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t id) {
+  Cursor cursor(answer);
+  uint16_t answered = cursor.Word(), flags = cursor.Word();
+  uint16_t questions = cursor.Word(), answers = cursor.Word();
+  cursor.Word();
+  cursor.Word();
+  if (!cursor.ok() || answered != id || (flags & 0x8000) == 0)
+    return Unreadable("bytes that are no answer to it");
+  if ((flags & 0xf) == kNoSuchName) return std::vector<std::string>();
+  if ((flags & 0xf) != 0) return Unreadable(fmt::format("error code {}", flags & 0xf));
+  for (int i = 0; i < questions && cursor.ok(); ++i) {
+    cursor.SkipName();
+    cursor.Take(4);
+  }
+  std::vector<std::string> addresses;
+  for (int i = 0; i < answers && cursor.ok(); ++i) {
+    cursor.SkipName();
+    uint16_t type = cursor.Word(), cls = cursor.Word();
+    cursor.Take(4);  // how long it may be kept
+    std::string_view data = cursor.Take(cursor.Word());
+    if (!cursor.ok() || type != kTypeA || cls != kClassIn || data.size() != 4) continue;
+    auto byte = [&](size_t at) { return static_cast<uint8_t>(data[at]); };
+    addresses.push_back(fmt::format("{}.{}.{}.{}", byte(0), byte(1), byte(2), byte(3)));
+  }
+  if (!cursor.ok()) return Unreadable("an answer cut short");
+  std::sort(addresses.begin(), addresses.end());
+  return addresses;
+}
+
+Result<std::vector<std::string>> Resolve(const std::string& name, const std::string& server) {
+  if (server.empty()) return ResolveByMachine(name);
+  constexpr uint16_t kId = 0x5a17;  // each question has a socket of its own
+  std::optional<sockaddr_in> address = ServerAddress(server);
+  std::optional<std::string> question = DnsQuestion(name, kId);
+  if (!address || !question)
+    return Problem{name, "cannot be asked of " + server, "address:port of a DNS server",
+                   "check --resolver"};
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Problem{name, "no socket", "a free file descriptor", "raise the limit"};
+  timeval wait{.tv_sec = 2, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  char buffer[kDatagramBytes];
+  ssize_t size = -1;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
+      send(fd, question->data(), question->size(), 0) >= 0) {
+    size = recv(fd, buffer, sizeof buffer, 0);
+  }
+  close(fd);
+  if (size < static_cast<ssize_t>(kHeaderBytes))
+    return Problem{name, "no answer from " + server, "a DNS server that answers",
+                   "check --resolver"};
+  return DnsAddresses(std::string_view(buffer, static_cast<size_t>(size)), kId);
+}
+
+}  // namespace ashlar::hooks

@@ -1,0 +1,1 @@
+fuzz_target(hooks SOURCES hooks_body.cc MODULES base hooks)
