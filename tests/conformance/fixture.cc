@@ -29,9 +29,13 @@ uint64_t HashName(const std::string& name) {
 
 const std::vector<const Plugin*>& Plugins() {
   static const std::vector<const Plugin*> plugins = [] {
-    PluginScan scan = LoadPlugins(ASHLAR_BUILD_DIR "/lib/ashlar");
-    if (!scan.refused.empty()) Fail("every plugin of this build loads", Text(scan.refused));
-    return scan.plugins;
+    std::vector<const Plugin*> all;
+    for (const std::string& folder : PluginFolders()) {
+      PluginScan scan = LoadPlugins(folder);
+      if (!scan.refused.empty()) Fail("every plugin of " + folder + " loads", Text(scan.refused));
+      all.insert(all.end(), scan.plugins.begin(), scan.plugins.end());
+    }
+    return all;
   }();
   return plugins;
 }
@@ -41,7 +45,7 @@ const Device& Reference() {
     for (const Plugin* plugin : Plugins()) {
       if (plugin->name() == "reference") return Device::Open(*plugin, {}).value();
     }
-    Fail("the reference plugin is built", ASHLAR_BUILD_DIR);
+    Fail("the reference plugin is among the plugins", PluginFolders().front());
   }();
   return *device;
 }
@@ -49,7 +53,7 @@ const Device& Reference() {
 std::vector<DeviceOptions> Variants(const Plugin& plugin) {
   std::vector<DeviceOptions> variants;
   variants.push_back({0, 1, false});
-  variants.push_back({0, 3, false});
+  if (plugin.memory() == "host") variants.push_back({0, 3, false});  // others have no threads
   if (plugin.table().invariant_ops != 0) variants.push_back({0, 2, true});
   return variants;
 }

@@ -18,9 +18,11 @@ namespace ashlar::testing {
 // Of this run: --seed N, or drawn. Printed by main.
 uint64_t RunSeed();
 
-// Every plugin in the build's lib/ashlar, reference included. Fails the program when one is
-// refused.
+// Every plugin of the folders that main was given, reference included. Fails the program when one
+// is refused.
 const std::vector<const Plugin*>& Plugins();
+// --plugins FOLDER, as often as it was given; else the build's lib/ashlar.
+const std::vector<std::string>& PluginFolders();
 const Device& Reference();
 
 // How a device is opened; each test runs on all of them.

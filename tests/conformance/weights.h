@@ -74,6 +74,12 @@ class RandomStack {
   std::vector<std::vector<std::byte>> bytes_;
 };
 
+// How far a stored weight may lie from the file's, as a share of it: a device keeps quantised
+// weights as bfloat16, within 2^-9; host plugins keep what the file says.
+inline double StorageStep(const Plugin& plugin, DType type) {
+  return plugin.memory() != "host" && Info(type).elements > 1 ? 0x1p-8 : 0;
+}
+
 inline double Norm(const float* x, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
