@@ -125,7 +125,7 @@ Engine::Options EngineOptions(const Spec& spec, const Plan& plan) {
 int64_t RoomForKv(const Plan& plan, const DeviceInfo& device) {
   if (device.memory_space != "host") return kAnyRoom;
   int64_t free = ReadHostDevice(RootFiles(""), device.platform).free_bytes;
-  return free - plan.memory.workspace_bytes;
+  return free - plan.memory.workspace_bytes - plan.memory.graph_bytes;
 }
 
 }  // namespace

@@ -71,6 +71,11 @@ std::vector<KvGroup> Lowered(const Plan& plan, const Need& need, int64_t bytes) 
   return groups;
 }
 
+// What the workspace and captured graphs take once the pools are there.
+int64_t LaterBytes(const Plan& plan) {
+  return plan.memory.workspace_bytes + plan.memory.graph_bytes;
+}
+
 Problem DoesNotFit(const Plan& plan, int64_t planned, int64_t room, int64_t least,
                    const Problems& refusals) {
   std::string found = fmt::format("{} were planned", FormatBytes(planned));
@@ -102,14 +107,21 @@ int64_t ArenaBytes(const std::vector<KvGroup>& groups) {
 
 Result<KvAllocation> AllocateKv(const Plan& plan, const Device& device, int64_t room) {
   const int64_t planned = ArenaBytes(plan.groups);
+  const Need need = NeedOf(plan);
+  const int64_t least = need.sequence_bytes + need.fixed_bytes;
+  // Kept free until the pools have their place, where only the device knows what is left.
+  Buffer later;
+  if (room == kAnyRoom && LaterBytes(plan) > 0) {
+    Result<Buffer> held = device.Alloc(LaterBytes(plan));
+    if (!held) return DoesNotFit(plan, planned, room, least, held.problems());
+    later = std::move(*held);
+  }
   Problems refusals;
   if (planned <= room) {
     Result<Buffer> whole = device.Alloc(planned);
     if (whole.ok()) return KvAllocation{std::move(*whole), plan.groups};
     refusals = whole.problems();
   }
-  const Need need = NeedOf(plan);
-  const int64_t least = need.sequence_bytes + need.fixed_bytes;
   const int64_t step = std::max<int64_t>(planned / kTries, 1);
   int64_t bytes = planned <= room ? planned - step : room;
   while (bytes >= least) {

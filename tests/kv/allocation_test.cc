@@ -89,6 +89,20 @@ TEST_F(Allocation, IsLoweredToWhatTheDeviceGives) {
   }
 }
 
+TEST_F(Allocation, LeavesTheDeviceWhatComesLater) {
+  plan_.memory.workspace_bytes = 6000;
+  plan_.memory.graph_bytes = 4000;
+  DeviceHas(planned_ + 9'999);
+  auto memory = AllocateKv(plan_, *device_, kAnyRoom);
+  ASSERT_TRUE(memory.ok()) << Text(memory.problems());
+  EXPECT_LT(memory->buffer.bytes(), planned_);
+  EXPECT_TRUE(device_->Alloc(10'000).ok());
+  DeviceHas(9'999);
+  auto refused = AllocateKv(plan_, *device_, kAnyRoom);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(Text(refused.problems()), testing::HasSubstr("the device refuses"));
+}
+
 TEST_F(Allocation, HoldsOneSequenceToTheLastByteAndRefusesOneByteLess) {
   int64_t least = 0;
   for (int64_t room = planned_; room > 0; room -= 64) {

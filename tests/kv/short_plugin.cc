@@ -1,6 +1,8 @@
-// The reference plugin on a device that has less memory than it should: every allocation above a
-// size that a test sets is refused.
+// The reference plugin on a device that has less memory than it should: an allocation that would
+// take more than a test allows in all is refused.
 #include <dlfcn.h>
+
+#include <map>
 
 #include "ashlar_plugin.h"
 
@@ -19,10 +21,21 @@ const ashlar_plugin* Original() {
   return table();
 }
 
+std::map<void*, int64_t> taken;
+
 int Alloc(ashlar_device* device, int64_t bytes, void** out) {
   ++ashlar_test_allocations;
-  if (bytes > ashlar_test_most_bytes) return ASHLAR_FAILED;
-  return Original()->alloc(device, bytes, out);
+  int64_t left = ashlar_test_most_bytes;
+  for (const auto& [memory, size] : taken) left -= size;
+  if (bytes > left) return ASHLAR_FAILED;
+  int code = Original()->alloc(device, bytes, out);
+  if (code == ASHLAR_OK) taken[*out] = bytes;
+  return code;
+}
+
+void Release(ashlar_device* device, void* memory) {
+  taken.erase(memory);
+  Original()->release(device, memory);
 }
 
 }  // namespace
@@ -31,6 +44,7 @@ const ashlar_plugin* ashlar_plugin_table(void) {
   static ashlar_plugin table = [] {
     ashlar_plugin copy = *Original();
     copy.alloc = Alloc;
+    copy.release = Release;
     return copy;
   }();
   return &table;
