@@ -55,6 +55,12 @@ TEST(AlignToStates, LeavesAPageThatFitsExactly) {
   EXPECT_EQ(block.padded_page, 0);
 }
 
+TEST(AlignToStates, PadsAStateBesideLargerPages) {  // BK-07
+  StateBlock block = Aligned(16, 16, 16'384);
+  EXPECT_EQ(block.tokens, 16);
+  EXPECT_EQ(block.padded_page, 32'768);
+}
+
 TEST(AlignToStates, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(AlignToStates({int64_t{1} << 60, 1, 16, 0}, 16));
 }

@@ -206,6 +206,30 @@ TEST(BlockSize, NamesEveryRowThatRefuses) {
             "64 or 96; use 64");
 }
 
+TEST(BlockSize, OfEveryKnownRowIsTakenOrRefusedByName) {  // BK-01
+  for (const AttentionRow& row : KnownRows()) {
+    for (int tokens : {8, 64, 128, 544}) {
+      Rows rows({{row}});
+      std::string refusal = rows.Refusal(tokens);
+      bool takes = SupportsBlock(row, tokens) && rows.Kernel(0, tokens) > 0;
+      EXPECT_EQ(refusal.empty(), takes) << row.name << " " << tokens;
+      EXPECT_TRUE(takes || refusal.find(row.name) != std::string::npos) << refusal;
+    }
+  }
+}
+
+// Groups of one model with rows of their own: none is asked for another's block.
+TEST(BlockSize, OfEachGroupIsItsOwnRowsMatter) {  // BV-33
+  AttentionRow latent = AnyRow("LATENT", {Multiple(16)}),
+               compressor = AnyRow("STATE", {Multiple(1)}),
+               window = AnyRow("WINDOW", {Multiple(64)}), index = AnyRow("INDEX", {Exact(256)});
+  EXPECT_EQ(KernelBlock({&index}, 256), 256);
+  EXPECT_EQ(KernelBlock({&window}, 64), 64);
+  EXPECT_EQ(KernelBlock({&compressor}, 4), 4);
+  EXPECT_EQ(KernelBlock({&compressor}, 8), 8);
+  EXPECT_FALSE(SupportsBlock(latent, 4));
+}
+
 TEST(BlockSize, AHugeSizeEndsTheSearch) {
   Rows rows({{AnyRow("A", {Exact(48)})}});
   EXPECT_EQ(rows.Refusal(2'000'000'000),

@@ -102,6 +102,13 @@ TEST(HybridPlan, AlignsTheBlockToTheState) {  // BV-22
   EXPECT_EQ(state.strides[kDimB] % 1'114'112, 0);
 }
 
+TEST(HybridPlan, DoesNotAskWhereTheAttentionLayersStand) {  // BV-36
+  ModelConfig model = GatedModel();
+  std::reverse(model.layers.begin(), model.layers.end());
+  Plan plan = Made(SmallSpec(), PlatformOf({AnyRow("A")}), model);
+  for (const KvGroup& group : plan.groups) EXPECT_EQ(group.block_tokens, 544);
+}
+
 TEST(HybridPlan, SplitsTheAlignedBlock) {  // BV-23
   Plan plan =
       Made(SmallSpec(), PlatformOf({AnyRow("A", {Exact(16), Exact(32), Exact(64)})}), GatedModel());
