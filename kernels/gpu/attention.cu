@@ -35,7 +35,6 @@ std::string Check(int32_t row, const ashlar_attention& a) {
     return "attention: " + std::to_string(a.q.shape[1]) + " query heads over " +
            std::to_string(a.kv.kv_heads) + " KV heads";
   }
-  if (a.q.shape[1] / a.kv.kv_heads > kTile) return "attention: more than 16 query heads a KV head";
   if (a.sequences < 0 || a.window < 0) return "attention: negative sequences or window";
   return "";
 }
@@ -87,9 +86,10 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
 
   AttentionLaunch launch;
   launch.wave = device->facts.wave;
-  // A batch-invariant result takes one kernel for every length.
-  launch.splits = !device->invariant;
-  launch.tiles = device->invariant || args->max_query * p.group > kTile;
+  // A batch-invariant result takes one kernel for every length. A group of more heads than a tile
+  // has rows fills the other kernel even with one token.
+  launch.splits = !device->invariant && p.group <= kTile;
+  launch.tiles = !launch.splits || args->max_query * p.group > kTile;
   p.only_long = launch.splits;
   if (launch.splits) {
     ChooseSplits(*device, p);

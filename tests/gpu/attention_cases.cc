@@ -78,7 +78,7 @@ AttentionProblem MakeAttention(Random& random) {
   AttentionProblem p;
   const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
   const int head_dim = random.Pick({32, 64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
-  const int group = static_cast<int>(random.Int(1, 16));
+  const int group = static_cast<int>(random.Chance(0.1) ? 40 : random.Int(1, 16));
   const int block_tokens = random.Pick({16, 32, 48, 64});
   p.q_heads = kv_heads * group;
   if (random.Chance(0.5))
