@@ -17,10 +17,9 @@ namespace fs = std::filesystem;
 const fs::path kSource = ASHLAR_SOURCE_DIR;
 
 const std::map<std::string, int> kLevels = {
-    {"base", 0},   {"spec", 1},   {"checkpoint", 1}, {"text", 1},
-    {"device", 1}, {"http", 1},   {"import", 2},     {"model", 2},
-    {"probe", 2},  {"plan", 3},   {"catalogue", 4},  {"weights", 4},
-    {"kv", 4},     {"engine", 5}, {"serve", 6},      {"commands", 7},
+    {"base", 0},      {"spec", 1},    {"checkpoint", 1}, {"text", 1},   {"device", 1},
+    {"http", 1},      {"import", 2},  {"model", 2},      {"probe", 2},  {"plan", 3},
+    {"catalogue", 4}, {"weights", 4}, {"kv", 4},         {"engine", 5}, {"serve", 6},
 };
 
 bool IsSource(const fs::path& path) {
