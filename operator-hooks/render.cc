@@ -29,6 +29,9 @@ Result<std::string> Render(std::string_view manifest, const std::string& name,
   }
   if (observed.model.ns.empty()) observed.model.ns = ns;
   observed.children = NoChildren();
+  // Nothing is known of the cluster: what was not asked for must not keep the rest from it.
+  if (!observed.model.wishes.pod_monitor.value_or(false))
+    observed.children.kinds.erase(std::string(kPodMonitors));
   Verdict verdict = Judge(observed.model, {}, settings);
   if (!verdict.accepted) return verdict.problems;
   Reconciled result = Reconcile(observed, Snapshot{}, 0, settings, nullptr);

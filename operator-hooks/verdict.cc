@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "model/config.h"
 #include "plan/plan.h"
+#include "plan/select.h"
 
 namespace ashlar::hooks {
 namespace {
@@ -51,8 +52,10 @@ Result<std::optional<Geometry>> GeometryOf(const Spec& spec) {
 std::string BackendsOf(const Plan& plan) {
   std::string text;
   for (const KvGroup& group : plan.groups) {
-    for (const AttentionGroup& attention : group.attention)
-      text += fmt::format("{}{}={}", text.empty() ? "" : ",", group.name, attention.row);
+    for (const AttentionGroup& attention : group.attention) {
+      std::string_view row = attention.op_driven ? kOpDriven : attention.row;
+      if (!row.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ",", group.name, row);
+    }
   }
   return text;
 }

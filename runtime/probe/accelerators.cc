@@ -8,6 +8,15 @@
 
 namespace ashlar {
 
+Accelerators WithoutDevices(std::string platform, ProbeOutcome outcome, std::string detail,
+                            std::string next) {
+  return {.probe = {.platform = std::move(platform),
+                    .outcome = outcome,
+                    .detail = std::move(detail),
+                    .next = std::move(next)},
+          .devices = {}};
+}
+
 int CountPciAccelerators(const RootFiles& files, std::string_view vendor) {
   int count = 0;
   for (const std::string& device : files.List("/sys/bus/pci/devices")) {

@@ -17,6 +17,10 @@ struct Accelerators {
                                     // files show
 };
 
+// An outcome that has no devices, or none yet.
+Accelerators WithoutDevices(std::string platform, ProbeOutcome outcome, std::string detail,
+                            std::string next);
+
 // Files first, and only where they show anything, the driver: a machine without GPUs pays nothing.
 // The driver is asked in a child process and given `seconds`.
 Accelerators ProbeNvidia(const RootFiles& files, const VendorLibraries& libraries, int seconds);

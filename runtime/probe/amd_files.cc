@@ -10,16 +10,9 @@
 namespace ashlar {
 namespace {
 
+constexpr const char* kPlatform = "hip";
 constexpr std::string_view kVendor = "0x1002";
 constexpr const char* kKernelLog = "look for amdgpu and kfd lines in the node's kernel log";
-
-Accelerators Outcome(ProbeOutcome outcome, std::string detail, std::string next) {
-  return {.probe = {.platform = "hip",
-                    .outcome = outcome,
-                    .detail = std::move(detail),
-                    .next = std::move(next)},
-          .devices = {}};
-}
 
 // "8 x gfx942", "1 x gfx90a, 1 x gfx1030".
 std::string Names(const std::vector<KfdGpu>& gpus) {
@@ -46,7 +39,7 @@ std::string DriverVersion(const RootFiles& files) {
 
 DeviceInfo Device(const KfdGpu& gpu, int index, const std::string& driver) {
   DeviceInfo device;
-  device.platform = "hip";
+  device.platform = kPlatform;
   device.index = index;
   device.product = gpu.product;
   device.capability = *gpu.capability;
@@ -73,24 +66,28 @@ std::optional<Accelerators> Missing(const RootFiles& files, const KfdTopology& t
   const int on_bus = CountPciAccelerators(files, kVendor);
   // A server with AMD processors alone has a topology too, with nodes that are no GPU.
   if (on_bus == 0 && topology.gpus.empty())
-    return Outcome(ProbeOutcome::kAbsent, "no AMD GPU on the PCI bus or in the KFD topology", "");
+    return WithoutDevices(kPlatform, ProbeOutcome::kAbsent,
+                          "no AMD GPU on the PCI bus or in the KFD topology", "");
   if (!topology.present) {
     const bool loaded = files.Exists("/sys/module/amdgpu");
-    return Outcome(ProbeOutcome::kNoDriver,
-                   fmt::format("{} AMD GPUs on the PCI bus, {}but no {}", on_bus,
-                               loaded ? "amdgpu is loaded, " : "", kKfdNodes),
-                   loaded ? "run a kernel with CONFIG_HSA_AMD, or AMD's amdgpu-dkms, on the node"
-                          : "load the amdgpu kernel module on the node");
+    return WithoutDevices(
+        kPlatform, ProbeOutcome::kNoDriver,
+        fmt::format("{} AMD GPUs on the PCI bus, {}but no {}", on_bus,
+                    loaded ? "amdgpu is loaded, " : "", kKfdNodes),
+        loaded ? "run a kernel with CONFIG_HSA_AMD, or AMD's amdgpu-dkms, on the node"
+               : "load the amdgpu kernel module on the node");
   }
   if (topology.gpus.empty() && topology.hidden > 0) {
-    return Outcome(
-        ProbeOutcome::kNoAccess, fmt::format("{} KFD nodes may not be read", topology.hidden),
+    return WithoutDevices(
+        kPlatform, ProbeOutcome::kNoAccess,
+        fmt::format("{} KFD nodes may not be read", topology.hidden),
         "ask for amd.com/gpu in the pod, or pass /dev/kfd and /dev/dri to the container");
   }
   if (topology.gpus.empty()) {
-    return Outcome(ProbeOutcome::kBroken,
-                   fmt::format("{} AMD GPUs on the PCI bus, but the KFD topology has none", on_bus),
-                   fmt::format("{}; KFD may not support this GPU", kKernelLog));
+    return WithoutDevices(
+        kPlatform, ProbeOutcome::kBroken,
+        fmt::format("{} AMD GPUs on the PCI bus, but the KFD topology has none", on_bus),
+        fmt::format("{}; KFD may not support this GPU", kKernelLog));
   }
   return std::nullopt;
 }
@@ -113,32 +110,27 @@ Access CheckRenderNodes(const RootFiles& files, const std::vector<KfdGpu>& gpus)
   return access;
 }
 
-}  // namespace
+Accelerators NotOpen(const DeviceFileCheck& kfd, const DeviceFileCheck& render,
+                     const std::string& names) {
+  std::string refused = kfd.refused;
+  if (!refused.empty() && !render.refused.empty()) refused += ", ";
+  refused += render.refused;
+  const bool denied = kfd.denied || render.denied;
+  return WithoutDevices(
+      kPlatform, denied ? ProbeOutcome::kNoAccess : ProbeOutcome::kBroken,
+      fmt::format("{}, but {}", names, refused),
+      denied ? "ask for amd.com/gpu in the pod, or pass /dev/kfd and /dev/dri to the container and "
+               "add the groups render and video"
+             : kKernelLog);
+}
 
-Accelerators ProbeAmdFiles(const RootFiles& files) {
-  const KfdTopology topology = ReadKfdTopology(files);
-  if (std::optional<Accelerators> missing = Missing(files, topology)) return *std::move(missing);
-  const DeviceFileCheck kfd = CheckDeviceFiles(files, {"/dev/kfd"});
-  const Access render = CheckRenderNodes(files, topology.gpus);
-  if (!kfd.refused.empty() || render.open.empty()) {
-    std::string refused = kfd.refused;
-    if (render.open.empty()) {
-      if (!refused.empty()) refused += ", ";
-      refused += render.refused.refused;
-    }
-    const bool denied = kfd.denied || (render.open.empty() && render.refused.denied);
-    return Outcome(denied ? ProbeOutcome::kNoAccess : ProbeOutcome::kBroken,
-                   fmt::format("{}, but {}", Names(topology.gpus), refused),
-                   denied ? "ask for amd.com/gpu in the pod, or pass /dev/kfd and /dev/dri to the "
-                            "container and add the groups render and video"
-                          : kKernelLog);
-  }
+// A device keeps its number when one before it is left out: the runtime counts that one too.
+Accelerators ListDevices(const RootFiles& files, const std::vector<KfdGpu>& gpus) {
   const std::string driver = DriverVersion(files);
-  Accelerators found = Outcome(ProbeOutcome::kFound, Names(render.open), "");
+  Accelerators found = WithoutDevices(kPlatform, ProbeOutcome::kFound, Names(gpus), "");
   std::vector<std::string> unusable;
-  // A device keeps its number when one before it is left out: the runtime counts that one too.
-  for (size_t i = 0; i < render.open.size(); ++i) {
-    const KfdGpu& gpu = render.open[i];
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const KfdGpu& gpu = gpus[i];
     if (std::string why = Unusable(files, gpu); !why.empty())
       unusable.push_back(
           fmt::format("KFD node {} ({}, {}): {}", gpu.node, gpu.product, gpu.pci, why));
@@ -151,6 +143,18 @@ Accelerators ProbeAmdFiles(const RootFiles& files) {
     found.probe.next = fmt::format("{}; reset or replace the GPU", kKernelLog);
   }
   return found;
+}
+
+}  // namespace
+
+Accelerators ProbeAmdFiles(const RootFiles& files) {
+  const KfdTopology topology = ReadKfdTopology(files);
+  if (std::optional<Accelerators> missing = Missing(files, topology)) return *std::move(missing);
+  const DeviceFileCheck kfd = CheckDeviceFiles(files, {"/dev/kfd"});
+  const Access render = CheckRenderNodes(files, topology.gpus);
+  if (render.open.empty()) return NotOpen(kfd, render.refused, Names(topology.gpus));
+  if (!kfd.refused.empty()) return NotOpen(kfd, {}, Names(topology.gpus));
+  return ListDevices(files, render.open);
 }
 
 Accelerators ProbeAmd(const RootFiles& files, const VendorLibraries& libraries, int seconds) {

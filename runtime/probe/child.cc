@@ -24,14 +24,6 @@ constexpr size_t kAnswerBytes = 8 << 20;
 constexpr int kAnswerFile = 3;
 constexpr const char* kKernelLog = "look for lines of the driver in the node's kernel log";
 
-Accelerators Broken(const std::string& platform, std::string detail, std::string next) {
-  return {.probe = {.platform = platform,
-                    .outcome = ProbeOutcome::kBroken,
-                    .detail = std::move(detail),
-                    .next = std::move(next)},
-          .devices = {}};
-}
-
 Json ToJson(const Accelerators& answer) {
   Json devices = Json::array();
   for (const DeviceInfo& device : answer.devices) devices.push_back(ToJson(device));
@@ -118,15 +110,17 @@ Accelerators AskInChild(const std::string& platform, std::chrono::milliseconds l
   const Clock::time_point end = Clock::now() + limit;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    return Broken(platform, fmt::format("no pipe for the probe: {}", std::strerror(errno)),
-                  "raise the limit of open files");
+    return WithoutDevices(platform, ProbeOutcome::kBroken,
+                          fmt::format("no pipe for the probe: {}", std::strerror(errno)),
+                          "raise the limit of open files");
   const pid_t child = fork();
   if (child == 0) RunChild(ends[1], ask);
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
-    return Broken(platform, fmt::format("no process for the probe: {}", std::strerror(errno)),
-                  "raise the limit of processes of the container");
+    return WithoutDevices(platform, ProbeOutcome::kBroken,
+                          fmt::format("no process for the probe: {}", std::strerror(errno)),
+                          "raise the limit of processes of the container");
   }
   const std::optional<std::string> text = ReadAll(ends[0], end);
   close(ends[0]);
@@ -134,14 +128,17 @@ Accelerators AskInChild(const std::string& platform, std::chrono::milliseconds l
   if (!status) {
     kill(child, SIGKILL);
     Reap(child, Clock::now() + std::chrono::milliseconds(100));
-    return Broken(platform, fmt::format("the driver did not answer within {} ms", limit.count()),
-                  fmt::format("{}; reset the GPU or restart the node", kKernelLog));
+    return WithoutDevices(platform, ProbeOutcome::kBroken,
+                          fmt::format("the driver did not answer within {} ms", limit.count()),
+                          fmt::format("{}; reset the GPU or restart the node", kKernelLog));
   }
   if (WIFSIGNALED(*status))
-    return Broken(platform, fmt::format("the driver crashed: {}", strsignal(WTERMSIG(*status))),
-                  kKernelLog);
+    return WithoutDevices(platform, ProbeOutcome::kBroken,
+                          fmt::format("the driver crashed: {}", strsignal(WTERMSIG(*status))),
+                          kKernelLog);
   if (std::optional<Accelerators> answer = FromJson(*text, platform)) return *std::move(answer);
-  return Broken(platform, "the driver's probe gave no answer", kKernelLog);
+  return WithoutDevices(platform, ProbeOutcome::kBroken, "the driver's probe gave no answer",
+                        kKernelLog);
 }
 
 }  // namespace ashlar

@@ -10,19 +10,12 @@
 namespace ashlar {
 namespace {
 
+constexpr const char* kPlatform = "hip";
 // The few declarations needed of the library's public interface. Device properties are not read:
 // their layout changes between versions, and the kernel tells as much.
 constexpr int kSuccess = 0;
 constexpr int kNoDevice = 100;
 constexpr const char* kKernelLog = "look for amdgpu and kfd lines in the node's kernel log";
-
-Accelerators Outcome(ProbeOutcome outcome, std::string detail, std::string next) {
-  return {.probe = {.platform = "hip",
-                    .outcome = outcome,
-                    .detail = std::move(detail),
-                    .next = std::move(next)},
-          .devices = {}};
-}
 
 // The functions used. Those marked optional may be null.
 struct Hip {
@@ -58,9 +51,10 @@ struct Hip {
 };
 
 Accelerators NothingVisible(const Accelerators& seen) {
-  return Outcome(ProbeOutcome::kNoAccess,
-                 fmt::format("{} GPUs, none of them visible to this process", seen.devices.size()),
-                 "name one in ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, or unset both");
+  return WithoutDevices(
+      kPlatform, ProbeOutcome::kNoAccess,
+      fmt::format("{} GPUs, none of them visible to this process", seen.devices.size()),
+      "name one in ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, or unset both");
 }
 
 // "0000:63:00" without the function, which the runtime and the kernel write differently for
@@ -123,24 +117,27 @@ Accelerators AskHipRuntime(const std::vector<std::string>& libraries, const Acce
       continue;
     }
     if (!library.loaded())
-      return Outcome(ProbeOutcome::kBroken, library.error(), "install ROCm in the image again");
+      return WithoutDevices(kPlatform, ProbeOutcome::kBroken, library.error(),
+                            "install ROCm in the image again");
     const Hip hip(library);
     if (const char* symbol = hip.Missing(); symbol != nullptr)
-      return Outcome(ProbeOutcome::kBroken, fmt::format("{} has no {}", name, symbol),
-                     "install a newer ROCm in the image");
+      return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                            fmt::format("{} has no {}", name, symbol),
+                            "install a newer ROCm in the image");
     int code = hip.init(0), count = 0;
     if (code == kSuccess) code = hip.count(&count);
     if (code == kNoDevice || (code == kSuccess && count == 0)) return NothingVisible(seen);
     if (code != kSuccess)
-      return Outcome(ProbeOutcome::kBroken, fmt::format("hipInit: {}", hip.ErrorText(code)),
-                     kKernelLog);
+      return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                            fmt::format("hipInit: {}", hip.ErrorText(code)), kKernelLog);
     if (count < 0 || count > kMaxDevices)
-      return Outcome(ProbeOutcome::kBroken, fmt::format("the runtime counts {} devices", count),
-                     kKernelLog);
+      return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                            fmt::format("the runtime counts {} devices", count), kKernelLog);
     return List(hip, count, seen);
   }
-  return Outcome(ProbeOutcome::kNoDriver, fmt::format("no HIP runtime: {}", missing),
-                 "install the HIP runtime of ROCm in the image");
+  return WithoutDevices(kPlatform, ProbeOutcome::kNoDriver,
+                        fmt::format("no HIP runtime: {}", missing),
+                        "install the HIP runtime of ROCm in the image");
 }
 
 }  // namespace ashlar

@@ -14,6 +14,7 @@
 namespace ashlar {
 namespace {
 
+constexpr const char* kPlatform = "cuda";
 constexpr int64_t kAnyBytes = int64_t{1} << 60;
 constexpr const char* kKernelLog = "look for NVRM and Xid lines in the node's kernel log";
 
@@ -34,14 +35,6 @@ constexpr std::array<InitError, 8> kInitErrors = {{
     {804, ProbeOutcome::kBroken, "take the image's cuda-compat away or update the node's driver"},
 }};
 
-Accelerators Outcome(ProbeOutcome outcome, std::string detail, std::string next) {
-  return {.probe = {.platform = "cuda",
-                    .outcome = outcome,
-                    .detail = std::move(detail),
-                    .next = std::move(next)},
-          .devices = {}};
-}
-
 // Reads one device. What keeps it from being used stands in `refused`.
 class DeviceReader {
  public:
@@ -55,7 +48,7 @@ class DeviceReader {
   Answer Read(int index) const {
     int handle = 0;
     Answer answer;
-    answer.device.platform = "cuda";
+    answer.device.platform = kPlatform;
     answer.device.index = index;
     answer.device.driver = driver_;
     answer.device.memory_space = fmt::format("cuda:{}", index);
@@ -156,21 +149,23 @@ std::string DriverText(const CudaDriver& cuda, const Nvml& nvml) {
 Accelerators NothingVisible(const Nvml& nvml) {
   const Nvml::Inventory inventory = nvml.Count();
   if (inventory.gpus == 0)
-    return Outcome(ProbeOutcome::kBroken, "the driver shows no device", kKernelLog);
+    return WithoutDevices(kPlatform, ProbeOutcome::kBroken, "the driver shows no device",
+                          kKernelLog);
   if (inventory.with_mig == inventory.gpus && inventory.instances == 0)
-    return Outcome(
-        ProbeOutcome::kBroken,
+    return WithoutDevices(
+        kPlatform, ProbeOutcome::kBroken,
         fmt::format("{} GPUs are in MIG mode and have no instance", inventory.gpus),
         "make instances with nvidia-smi mig -cgi PROFILE -C, or leave MIG mode: nvidia-smi -mig 0");
-  return Outcome(ProbeOutcome::kNoAccess,
-                 fmt::format("{} GPUs, none of them visible to this process", inventory.gpus),
-                 "name one in CUDA_VISIBLE_DEVICES, or unset it");
+  return WithoutDevices(
+      kPlatform, ProbeOutcome::kNoAccess,
+      fmt::format("{} GPUs, none of them visible to this process", inventory.gpus),
+      "name one in CUDA_VISIBLE_DEVICES, or unset it");
 }
 
 Accelerators InitFailed(const CudaDriver& cuda, const Nvml& nvml, int code) {
   if (code == CudaDriver::kNoDevice) return NothingVisible(nvml);
-  Accelerators failed =
-      Outcome(ProbeOutcome::kBroken, fmt::format("cuInit: {}", cuda.ErrorText(code)), kKernelLog);
+  Accelerators failed = WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                                       fmt::format("cuInit: {}", cuda.ErrorText(code)), kKernelLog);
   for (const InitError& error : kInitErrors) {
     if (error.code != code) continue;
     failed.probe.outcome = error.outcome;
@@ -193,31 +188,33 @@ std::string MigText(const Nvml& nvml, const std::vector<DeviceInfo>& devices) {
 Accelerators AskNvidiaDriver(const RootFiles& files, const VendorLibraries& libraries) {
   const VendorLibrary library(libraries.cuda);
   if (library.missing())
-    return Outcome(
-        ProbeOutcome::kNoAccess, library.error(),
+    return WithoutDevices(
+        kPlatform, ProbeOutcome::kNoAccess, library.error(),
         "let the NVIDIA container toolkit bring it: NVIDIA_DRIVER_CAPABILITIES must hold "
         "compute and utility");
   if (!library.loaded())
-    return Outcome(ProbeOutcome::kBroken, library.error(), "use the node's own libcuda.so.1");
+    return WithoutDevices(kPlatform, ProbeOutcome::kBroken, library.error(),
+                          "use the node's own libcuda.so.1");
   const CudaDriver cuda(library);
   if (const char* symbol = cuda.Missing(); symbol != nullptr)
-    return Outcome(ProbeOutcome::kBroken, fmt::format("{} has no {}", libraries.cuda, symbol),
-                   "update the NVIDIA driver on the node");
+    return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                          fmt::format("{} has no {}", libraries.cuda, symbol),
+                          "update the NVIDIA driver on the node");
   const int code = cuda.init(0);
   const Nvml nvml(libraries.nvml);
   if (code != CudaDriver::kSuccess) return InitFailed(cuda, nvml, code);
   int count = 0;
   if (int failed = cuda.count(&count); failed != CudaDriver::kSuccess)
-    return Outcome(ProbeOutcome::kBroken,
-                   fmt::format("cuDeviceGetCount: {}", cuda.ErrorText(failed)), kKernelLog);
+    return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                          fmt::format("cuDeviceGetCount: {}", cuda.ErrorText(failed)), kKernelLog);
   if (count == 0) return NothingVisible(nvml);
   if (count < 0 || count > kMaxDevices)
-    return Outcome(ProbeOutcome::kBroken, fmt::format("the driver counts {} devices", count),
-                   kKernelLog);
+    return WithoutDevices(kPlatform, ProbeOutcome::kBroken,
+                          fmt::format("the driver counts {} devices", count), kKernelLog);
 
   const std::string driver = DriverText(cuda, nvml);
   const DeviceReader reader(cuda, nvml, files, driver);
-  Accelerators found = Outcome(ProbeOutcome::kFound, "", "");
+  Accelerators found = WithoutDevices(kPlatform, ProbeOutcome::kFound, "", "");
   std::vector<std::string> refused;
   for (int i = 0; i < count; ++i) {
     DeviceReader::Answer answer = reader.Read(i);

@@ -28,7 +28,7 @@ class HipRuntime : public testing::Test {
   }
 
   Accelerators Probe(std::vector<std::string> libraries = {StubPath("hip_stub")},
-                     int seconds = 10) const {
+                     int seconds = 60) const {
     return ProbeAmd(RootFiles(root_.path()), {"", "", std::move(libraries)}, seconds);
   }
 

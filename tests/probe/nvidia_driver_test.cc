@@ -317,22 +317,22 @@ TEST_F(NvidiaDriver, FilesAndDriverTogether) {
   const VendorLibraries stubs = {StubPath("cuda_stub"), StubPath("nvml_stub")};
   const RootFiles files(root_.path());
   // Nothing speaks for a GPU: the driver, which would show two, is not asked.
-  EXPECT_EQ(ProbeNvidia(files, stubs, 10).probe.outcome, ProbeOutcome::kAbsent);
+  EXPECT_EQ(ProbeNvidia(files, stubs, 60).probe.outcome, ProbeOutcome::kAbsent);
 
   WriteNvidia(root_);
-  Accelerators found = ProbeNvidia(files, stubs, 10);
+  Accelerators found = ProbeNvidia(files, stubs, 60);
   EXPECT_EQ(found.probe.outcome, ProbeOutcome::kFound) << found.probe.detail;
   EXPECT_EQ(found.devices, Ask().devices);
 
-  Accelerators missing = ProbeNvidia(files, {"/no/such/libcuda.so.1", ""}, 10);
+  Accelerators missing = ProbeNvidia(files, {"/no/such/libcuda.so.1", ""}, 60);
   EXPECT_EQ(missing.probe.outcome, ProbeOutcome::kNoAccess);
   EXPECT_THAT(missing.probe.detail,
               HasSubstr("driver 580.65.06, 4 device files; /no/such/libcuda.so.1: cannot open"));
 
   // Sandboxes show the devices without the files of the driver.
   root_.Remove("/proc/driver");
-  EXPECT_EQ(ProbeNvidia(files, stubs, 10).probe.outcome, ProbeOutcome::kFound);
-  missing = ProbeNvidia(files, {"/no/such/libcuda.so.1", ""}, 10);
+  EXPECT_EQ(ProbeNvidia(files, stubs, 60).probe.outcome, ProbeOutcome::kFound);
+  missing = ProbeNvidia(files, {"/no/such/libcuda.so.1", ""}, 60);
   EXPECT_EQ(missing.probe.outcome, ProbeOutcome::kNoDriver);
   EXPECT_THAT(missing.probe.detail, HasSubstr("no /proc/driver/nvidia/version; /no/such/libcuda"));
   EXPECT_THAT(missing.probe.next, HasSubstr("install the NVIDIA driver"));
@@ -348,7 +348,7 @@ TEST_F(NvidiaDriver, ADriverThatHangsOrCrashesIsBroken) {
   EXPECT_THAT(probe.next, HasSubstr("reset the GPU or restart the node"));
   cuda_.init_hangs = 0;
   cuda_.init_crashes = 1;
-  probe = ProbeNvidia(RootFiles(root_.path()), stubs, 10).probe;
+  probe = ProbeNvidia(RootFiles(root_.path()), stubs, 60).probe;
   EXPECT_EQ(probe.outcome, ProbeOutcome::kBroken);
   EXPECT_THAT(probe.detail, EndsWith("the driver crashed: Killed"));
 }
