@@ -129,7 +129,8 @@ class Streams(unittest.TestCase):
             self.assertLess(slowest[0], 0.1)
 
     def test_memory_is_flat_over_many_streams(self):
-        with Server(DEMO + "limits: {sequences: 64}\n") as server:
+        # Without the prefix cache: blocks that it keeps make the pool's pages resident, stream after stream, until all were used once.
+        with Server(DEMO + "limits: {sequences: 64}\nkv: {prefixCache: false}\n") as server:
             def streams(rounds):
                 for _ in range(rounds):
                     results = [None] * 64
@@ -137,12 +138,13 @@ class Streams(unittest.TestCase):
                     [t.start() for t in threads]
                     [t.join() for t in threads]
                     self.assertTrue(all("data: [DONE]" in text for _, text in results))
-            streams(3)  # every thread, pool and buffer is there
+            streams(4)  # every thread, pool and buffer is there
             warm = server.resident_bytes()
-            streams(6)
+            streams(12)
             growth = server.resident_bytes() - warm
-            print(f"RSS over 384 streams, 64 at a time: {warm / 2**20:.1f} MiB warm, {growth / 2**20:+.1f} MiB after")
-            self.assertLess(growth, 4 << 20)
+            print(f"RSS over 768 streams, 64 at a time: {warm / 2**20:.1f} MiB warm, {growth / 2**20:+.1f} MiB after")
+            # The kernel may turn small pages into two huge ones meanwhile; beside that, less than 2.7 KiB a stream.
+            self.assertLess(growth, 6 << 20)
 
     def test_new_connections_are_served_during_the_lame_duck(self):
         with Server(DEMO + "server: {lameDuckSeconds: 2}\n") as server:
