@@ -262,6 +262,9 @@ TEST(BuiltFor, CapabilityIsNotRunnability) {
   EXPECT_TRUE(BuiltFor(row, CudaDevice(90).capability));
   EXPECT_FALSE(BuiltFor(row, CudaDevice(121).capability));
   EXPECT_FALSE(BuiltFor(row, CudaDevice(75).capability));
+  row.built_for = {"sm_86"};
+  EXPECT_FALSE(BuiltFor(row, CudaDevice(80).capability));
+  EXPECT_TRUE(BuiltFor(row, CudaDevice(89).capability));
   row.built_for = {"sm_120a"};
   EXPECT_FALSE(BuiltFor(row, CudaDevice(121).capability));
   row.built_for = {"gfx942"};
