@@ -158,6 +158,7 @@ typedef struct ashlar_device ashlar_device;
 typedef struct ashlar_stream ashlar_stream; /* NULL on plugins that run at once */
 typedef struct ashlar_weight ashlar_weight;
 typedef struct ashlar_graph ashlar_graph;
+typedef struct ashlar_event ashlar_event;
 
 typedef struct ashlar_open {
   int32_t index;   /* which device of the platform */
@@ -226,6 +227,31 @@ typedef struct ashlar_attention {
   float scale;
   int32_t window; /* tokens, 0: full */
 } ashlar_attention;
+
+/* A product with what stands around it in a layer: out = residual + act(norm(x) * weight^T + bias).
+ * Of these only x and weight are always there; what was normalised is rounded to x's type. */
+typedef struct ashlar_projection {
+  ashlar_tensor out; /* [m, sum rows]; [m, sum rows / 2] when gated */
+  ashlar_tensor x;   /* [m, cols] */
+  const ashlar_weight* weight;
+  ashlar_tensor bias; /* f32 [sum rows]; data NULL: none. Never with gated */
+  ashlar_tensor norm; /* f32 [cols], RMS norm of each row of x; data NULL: x as it is */
+  float eps;
+  ashlar_tensor residual; /* shape and type of out, may be out; data NULL: none. Never with gated */
+  int32_t gated;          /* 1: out = act(gate) * up, where the first half of the rows are gates */
+  ashlar_activation activation; /* read when gated */
+} ashlar_projection;
+
+/* How one row of logits becomes an id: the scores over temperature, cut to the top_k best, of those
+ * to the fewest whose mass reaches top_p, of those to what weighs at least min_p of the best; then
+ * the first, in an order that is the same each time, at which the summed mass passes `uniform`. */
+typedef struct ashlar_draw {
+  float temperature; /* 0: the best, of equals the lowest id */
+  int32_t top_k;     /* 0: all */
+  float top_p;       /* 1: all */
+  float min_p;       /* 0: all */
+  double uniform;    /* in [0, 1) */
+} ashlar_draw;
 
 /* ---------------------------------------------------------------- the table */
 
@@ -297,6 +323,26 @@ typedef struct ashlar_plugin {
                      int32_t n, int64_t bytes);
   /* How often `attention` carried out row `row` on this device. */
   int64_t (*row_launches)(const ashlar_device* device, int32_t row);
+
+  /* The element type of tensors between ops with which the plugin is fastest. */
+  ashlar_dtype activations;
+  int (*project)(ashlar_device* device, ashlar_stream* stream,
+                 const ashlar_projection* args); /* optional: the parts give the same */
+  /* Optional. logits f32 [n, vocab]; draws and ids [n] in device memory. An id is -1 when a number
+   * of its row is not finite. */
+  int (*sample)(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
+                const ashlar_draw* draws, int32_t* ids);
+  /* Optional. Where ids[i] is -1 - r, it becomes from[r]. All in device memory. */
+  int (*resolve_ids)(ashlar_device* device, ashlar_stream* stream, int32_t* ids,
+                     const int32_t* from, int32_t n);
+  /* Optional, all six: host memory that copies on a stream need not wait for, and marks on a
+   * stream. event_wait returns when the device has passed the mark last recorded. */
+  int (*host_alloc)(ashlar_device* device, int64_t bytes, void** out);
+  void (*host_release)(ashlar_device* device, void* memory);
+  int (*event_create)(ashlar_device* device, ashlar_event** out);
+  void (*event_destroy)(ashlar_device* device, ashlar_event* event);
+  int (*event_record)(ashlar_device* device, ashlar_stream* stream, ashlar_event* event);
+  int (*event_wait)(ashlar_device* device, ashlar_event* event);
 } ashlar_plugin;
 
 /* Never NULL; the same pointer each time. */

@@ -85,8 +85,11 @@ Problems CheckTable(const ashlar_plugin* table, const std::string& path) {
   if (!AllOrNone({table->stream_create != nullptr, table->stream_destroy != nullptr,
                   table->stream_sync != nullptr}) ||
       !AllOrNone({table->graph_begin != nullptr, table->graph_end != nullptr,
-                  table->graph_launch != nullptr, table->graph_destroy != nullptr})) {
-    return refuse("only some of the stream or graph functions", "all of a set or none");
+                  table->graph_launch != nullptr, table->graph_destroy != nullptr}) ||
+      !AllOrNone({table->host_alloc != nullptr, table->host_release != nullptr,
+                  table->event_create != nullptr, table->event_destroy != nullptr,
+                  table->event_record != nullptr, table->event_wait != nullptr})) {
+    return refuse("only some of the stream, graph or event functions", "all of a set or none");
   }
   return {};
 }
