@@ -144,4 +144,39 @@ int StreamSync(ashlar_device* device, ashlar_stream* stream) {
   return Checked(gpu::Sync(StreamOf(stream)), "stream_sync");
 }
 
+int HostAlloc(ashlar_device* device, int64_t bytes, void** out) {
+  if (bytes < 0) return Failed("host_alloc: a negative number of bytes");
+  if (Checked(gpu::UseDevice(device->index), "host_alloc") != ASHLAR_OK) return ASHLAR_FAILED;
+  return Checked(gpu::AllocPinned(out, bytes == 0 ? 1 : static_cast<size_t>(bytes)), "host_alloc");
+}
+
+void HostRelease(ashlar_device* device, void* memory) {
+  (void)gpu::UseDevice(device->index);
+  if (memory != nullptr) (void)gpu::FreePinned(memory);
+}
+
+int EventCreate(ashlar_device* device, ashlar_event** out) {
+  if (Checked(gpu::UseDevice(device->index), "event_create") != ASHLAR_OK) return ASHLAR_FAILED;
+  gpu::Event event = nullptr;
+  const int code = Checked(gpu::CreateEvent(&event), "event_create");
+  *out = reinterpret_cast<ashlar_event*>(event);
+  return code;
+}
+
+void EventDestroy(ashlar_device* device, ashlar_event* event) {
+  (void)gpu::UseDevice(device->index);
+  if (event != nullptr) (void)gpu::DestroyEvent(reinterpret_cast<gpu::Event>(event));
+}
+
+int EventRecord(ashlar_device* device, ashlar_stream* stream, ashlar_event* event) {
+  if (Checked(gpu::UseDevice(device->index), "event_record") != ASHLAR_OK) return ASHLAR_FAILED;
+  return Checked(gpu::Record(reinterpret_cast<gpu::Event>(event), StreamOf(stream)),
+                 "event_record");
+}
+
+int EventWait(ashlar_device* device, ashlar_event* event) {
+  if (Checked(gpu::UseDevice(device->index), "event_wait") != ASHLAR_OK) return ASHLAR_FAILED;
+  return Checked(gpu::Wait(reinterpret_cast<gpu::Event>(event)), "event_wait");
+}
+
 }  // namespace ashlar::gpu_kernels

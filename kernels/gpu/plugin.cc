@@ -49,6 +49,13 @@ ashlar_plugin MakeTable() {
   table.add = kernels::Add;
   table.copy_blocks = kernels::CopyBlocks;
   table.row_launches = kernels::RowLaunches;
+  table.activations = ASHLAR_BF16;
+  table.host_alloc = kernels::HostAlloc;
+  table.host_release = kernels::HostRelease;
+  table.event_create = kernels::EventCreate;
+  table.event_destroy = kernels::EventDestroy;
+  table.event_record = kernels::EventRecord;
+  table.event_wait = kernels::EventWait;
   return table;
 }
 

@@ -41,6 +41,9 @@ ashlar_plugin MakeTable() {
   table.add = ref::Add;
   table.copy_blocks = ref::CopyBlocks;
   table.row_launches = ref::RowLaunches;
+  table.activations = ASHLAR_F32;
+  table.sample = ref::Sample;
+  table.resolve_ids = ref::ResolveIds;
   return table;
 }
 

@@ -63,7 +63,7 @@ TEST(PluginLoad, NamesEveryMissingFunction) {
 
 TEST(PluginLoad, RefusesHalfASetOfOptionalFunctions) {
   EXPECT_THAT(Refusal(TestPlugin("half_streams")),
-              HasSubstr("only some of the stream or graph functions: all of a set or none"));
+              HasSubstr("only some of the stream, graph or event functions: all of a set or none"));
 }
 
 TEST(PluginLoad, RefusesLibraryThatIsNoPlugin) {
