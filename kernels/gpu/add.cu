@@ -8,6 +8,8 @@ namespace ashlar::gpu_kernels {
 namespace {
 
 GPU_KERNEL void AddKernel(const ashlar_tensor sum, const ashlar_tensor x) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   char* to = static_cast<char*>(sum.data) + gpu::BlockX() * sum.stride[0];
   const char* from = static_cast<const char*>(x.data) + gpu::BlockX() * x.stride[0];
   for (int col = gpu::ThreadX(); col < x.shape[1]; col += gpu::ThreadsX()) {

@@ -8,6 +8,8 @@ namespace ashlar::gpu_kernels {
 // Adds up the splits of one sequence and KV head; a block has one thread a column.
 template <int kHeadDim>
 GPU_KERNEL void CombineKernel(const AttentionParams p) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   constexpr int kPitch = kHeadDim + 2;
   const RowTile tile = TileOf(p, gpu::BlockZ(), 0);
   const int row = gpu::BlockX(), column = gpu::ThreadX(), kv_head = gpu::BlockY();

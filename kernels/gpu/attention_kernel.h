@@ -297,6 +297,8 @@ template <class T, int kHeadDim, int kWave, bool kSplitKeys>
 GPU_KERNEL void GPU_BOUNDS((AttentionShape<kHeadDim, kSplitKeys>::kWaves * kWave))
     AttentionKernel(const AttentionParams p) {
   if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
     using Shape = AttentionShape<kHeadDim, kSplitKeys>;
     RowTile tile;
     if constexpr (kSplitKeys) {

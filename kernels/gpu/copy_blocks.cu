@@ -9,6 +9,8 @@ namespace {
 constexpr int kThreads = 256;
 
 GPU_KERNEL void CopyBlocksKernel(char* base, const int64_t* pairs, int64_t bytes) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   const int64_t from = pairs[2 * gpu::BlockY()], to = pairs[2 * gpu::BlockY() + 1];
   if (from < 0 || to < 0) return;
   const int64_t thread = int64_t{gpu::BlockX()} * gpu::ThreadsX() + gpu::ThreadX();

@@ -27,6 +27,8 @@ struct EmbedParams {
 };
 
 GPU_KERNEL void EmbedKernel(const EmbedParams p) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   const int64_t id = p.ids[gpu::BlockX()];
   const void* row = nullptr;
   ashlar_dtype dtype = ASHLAR_F32;

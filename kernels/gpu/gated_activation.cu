@@ -20,6 +20,8 @@ GPU_DEVICE float GeluTanh(float x) {
 
 GPU_KERNEL void GatedActivationKernel(const ashlar_tensor out, const ashlar_tensor gate_up,
                                       ashlar_activation activation) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   const int col = gpu::BlockX() * gpu::ThreadsX() + gpu::ThreadX();
   if (col >= out.shape[1]) return;
   for (int64_t row = gpu::BlockY(); row < out.shape[0]; row += 65535) {

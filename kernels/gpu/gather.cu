@@ -10,6 +10,8 @@ namespace ashlar::gpu_kernels {
 namespace {
 
 GPU_KERNEL void GatherKernel(const ashlar_tensor out, const ashlar_tensor x, const int32_t* rows) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   const int64_t row = rows[gpu::BlockX()];
   const bool inside = row >= 0 && row < x.shape[0];
   const char* from = static_cast<const char*>(x.data) + (inside ? row : 0) * x.stride[0];

@@ -131,7 +131,24 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// Blocks of `threads` with `shared_bytes` of dynamic shared memory.
+// Whether a launch may begin before the one before it has ended: NVIDIA's devices from Hopper on.
+inline bool LaunchesOverlap() {
+#if defined(ASHLAR_GPU_HIP)
+  return false;
+#else
+  static const bool overlap = [] {
+    int device = 0, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major >= 9;
+  }();
+  return overlap;
+#endif
+}
+
+// Blocks of `threads` with `shared_bytes` of dynamic shared memory. The kernel may begin while the
+// one before it on the stream still runs: see WaitForPrevious.
 template <class... Params, class... Args>
 Error Launch(Stream stream, Grid grid, unsigned threads, size_t shared_bytes,
              void (*kernel)(Params...), Args... args) {
@@ -142,9 +159,23 @@ Error Launch(Stream stream, Grid grid, unsigned threads, size_t shared_bytes,
         ASHLAR_VENDOR(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
     if (error != kSuccess) return error;
   }
+#if defined(ASHLAR_GPU_HIP)
   kernel<<<dim3(grid.x, grid.y, grid.z), threads, shared_bytes, stream>>>(
       static_cast<Params>(args)...);
   return LaunchError();
+#else
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(grid.x, grid.y, grid.z);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = LaunchesOverlap() ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+#endif
 }
 
 // ---------------------------------------------------------------- inside a kernel
@@ -156,6 +187,24 @@ GPU_DEVICE int BlockY() { return static_cast<int>(blockIdx.y); }
 GPU_DEVICE int BlockZ() { return static_cast<int>(blockIdx.z); }
 GPU_DEVICE int GridX() { return static_cast<int>(gridDim.x); }
 GPU_DEVICE void SyncBlock() { __syncthreads(); }
+
+// Returns when the kernels before this one on the stream have ended and what they wrote is seen.
+// Every thread of every kernel calls it, before it touches anything that a kernel writes, and even
+// when it touches nothing: the kernels after it rely on all before having ended. Ahead of it stands
+// at most what reads weights, ids of the thread and arguments.
+GPU_DEVICE void WaitForPrevious() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+// Lets the next kernel begin beside this one once every block has called it (or ended); that kernel
+// waits for this one all the same. Early is best, unless its blocks would take room that this
+// kernel's own need.
+GPU_DEVICE void ReleaseNext() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
 
 // The block's dynamic shared memory, 16-byte aligned.
 GPU_DEVICE char* SharedMemory() {

@@ -2,7 +2,8 @@
 // fiber; blocks run one after another on the calling thread, at the launch. A block whose threads
 // cannot all reach a barrier aborts the program with a message. Shared memory holds NaNs before a
 // block starts, a wave runs as far ahead of the others as barriers let it, and their order changes
-// from launch to launch, so that a missing barrier shows.
+// from launch to launch, so that a missing barrier shows. A thread that ends without having called
+// WaitForPrevious aborts the program too.
 #pragma once
 
 #include <cstddef>
@@ -86,6 +87,7 @@ struct ThreadState {
   int block_x = 0, block_y = 0, block_z = 0, grid_x = 0;
   int exchanges = 0;  // of this thread so far: which half of its wave's slots comes next
   char* shared = nullptr;
+  bool waited = false;  // for the kernels before
 };
 ThreadState& CurrentThread();
 
@@ -97,6 +99,8 @@ inline int BlockZ() { return CurrentThread().block_z; }
 inline int GridX() { return CurrentThread().grid_x; }
 inline char* SharedMemory() { return CurrentThread().shared; }
 void SyncBlock();
+inline void WaitForPrevious() { CurrentThread().waited = true; }
+inline void ReleaseNext() {}
 
 // Hands `size` (at most 16) bytes to the wave and returns where those of `lane` lie, until this
 // thread's next exchange but one. Every lane of the wave takes part.

@@ -155,6 +155,7 @@ void FiberMain() {
   Arrive(nullptr, nullptr, nullptr);
   for (;;) {
     (*executor.body)();
+    if (!self->state.waited) Abort("a thread has not called WaitForPrevious");
     self->done = true;
     --executor.left;
     Yield(self);  // until the next block
@@ -255,7 +256,8 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
                          static_cast<int>(z),
                          static_cast<int>(grid.x),
                          0,
-                         shared};
+                         shared,
+                         false};
           fiber.done = false;
           fiber.waits = nullptr;
         }

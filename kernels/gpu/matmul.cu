@@ -13,6 +13,8 @@ constexpr int kMostOwnTokens = 16;  // beyond it a library's blocked product is 
 
 // x as T, rows padded with zeros to `pitch`.
 GPU_KERNEL void ConvertKernel(const MatmulParams p, ashlar_dtype type, void* to, int64_t pitch) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   const int64_t total = p.tokens * pitch;
   for (int64_t i = int64_t{gpu::BlockX()} * gpu::ThreadsX() + gpu::ThreadX(); i < total;
        i += int64_t{gpu::GridX()} * gpu::ThreadsX()) {
@@ -23,6 +25,8 @@ GPU_KERNEL void ConvertKernel(const MatmulParams p, ashlar_dtype type, void* to,
 }
 
 GPU_KERNEL void AddBiasKernel(const MatmulParams p) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
   char* row = static_cast<char*>(p.out) + gpu::BlockY() * p.out_row_bytes;
   const int col = gpu::BlockX() * gpu::ThreadsX() + gpu::ThreadX();
   if (col < p.rows) StoreAs(p.out_dtype, row, col, LoadAs(p.out_dtype, row, col) + p.bias[col]);

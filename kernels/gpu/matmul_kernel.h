@@ -63,6 +63,8 @@ template <class T, int kWave, int kTokenTiles>
 GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
     MatmulKernel(const MatmulParams p) {
   if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
     using Shape = MatmulShape<kTokenTiles>;
     using Layout = MatrixLayout<kWave>;
     const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
@@ -131,6 +133,8 @@ GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
 template <int kWave>
 GPU_KERNEL void FloatMatmulKernel(const MatmulParams p) {
   if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
     const int thread = gpu::ThreadX(), lane = thread % kWave;
     const int row = gpu::BlockX() * (gpu::ThreadsX() / kWave) + thread / kWave;
     const int token = gpu::BlockY();

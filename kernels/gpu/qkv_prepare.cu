@@ -58,6 +58,8 @@ GPU_DEVICE void WriteRotated(const ashlar_qkv_prepare& a, const Head& head, floa
 template <int kWave>
 GPU_KERNEL void QkvPrepareKernel(const ashlar_qkv_prepare a) {
   if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
     const int64_t token = gpu::BlockX();
     const int dim = a.kv.head_dim, kv_heads = a.kv.kv_heads;
     const int q_heads = static_cast<int>(a.q_out.shape[1]);

@@ -17,6 +17,8 @@ template <int kWave, bool kAdd>
 GPU_KERNEL void RmsNormKernel(const ashlar_tensor out, const ashlar_tensor sum,
                               const ashlar_tensor x, const float* weight, float eps) {
   if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
     const int64_t row = gpu::BlockX();
     const int cols = static_cast<int>(x.shape[1]);
     const ashlar_tensor& read = kAdd ? sum : x;
