@@ -22,7 +22,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 80,
         .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
-        .verification = ASHLAR_COMPILE_VERIFIED,
+        .verification = ASHLAR_TESTED,
     },
     /* wgmma over tiles that TMA brings: a tile is 64 tokens of one head and must lie in one block.
      */
