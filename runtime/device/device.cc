@@ -106,6 +106,44 @@ Weight::~Weight() {
   if (weight_ != nullptr) device_->plugin_.table().weight_destroy(device_->device_, weight_);
 }
 
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
+
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(plain_, other.plain_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HostBuffer::~HostBuffer() {
+  if (device_ != nullptr) device_->plugin_.table().host_release(device_->device_, data_);
+}
+
+Mark::Mark(Mark&& other) noexcept { *this = std::move(other); }
+
+Mark& Mark::operator=(Mark&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+Mark::~Mark() {
+  if (event_ != nullptr) device_->plugin_.table().event_destroy(device_->device_, event_);
+}
+
+Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(graph_, other.graph_);
+  return *this;
+}
+
+Graph::~Graph() {
+  if (graph_ != nullptr) device_->plugin_.table().graph_destroy(device_->device_, graph_);
+}
+
 Result<std::unique_ptr<Device>> Device::Open(const Plugin& plugin, const DeviceOptions& options) {
   std::unique_ptr<Device> device(new Device(plugin));
   const ashlar_open args{options.index, options.threads, options.invariant ? 1 : 0};
@@ -161,6 +199,63 @@ Status Device::CopyOut(std::span<std::byte> to, const void* from) const {
 Status Device::Sync() const {
   if (plugin_.table().stream_sync == nullptr) return Done{};
   return Checked(plugin_.table().stream_sync(device_, stream_), "stream_sync");
+}
+
+Result<HostBuffer> Device::AllocHost(int64_t bytes) const {
+  HostBuffer buffer;
+  buffer.bytes_ = bytes;
+  if (plugin_.table().host_alloc == nullptr) {
+    buffer.plain_.resize(static_cast<size_t>(bytes));
+    buffer.data_ = buffer.plain_.data();
+    return buffer;
+  }
+  Status made = Checked(plugin_.table().host_alloc(device_, bytes, &buffer.data_), "host_alloc");
+  if (!made.ok()) return made.problems();
+  buffer.device_ = this;
+  return buffer;
+}
+
+Result<Mark> Device::CreateMark() const {
+  Mark mark;
+  if (plugin_.table().event_create == nullptr) return mark;
+  Status made = Checked(plugin_.table().event_create(device_, &mark.event_), "event_create");
+  if (!made.ok()) {
+    mark.event_ = nullptr;
+    return made.problems();
+  }
+  mark.device_ = this;
+  return mark;
+}
+
+Status Device::Record(const Mark& mark) const {
+  if (mark.event_ == nullptr) return Done{};
+  return Checked(plugin_.table().event_record(device_, stream_, mark.event_), "event_record");
+}
+
+Status Device::Wait(const Mark& mark) const {
+  if (mark.event_ == nullptr) return Done{};
+  return Checked(plugin_.table().event_wait(device_, mark.event_), "event_wait");
+}
+
+Result<Graph> Device::Capture(const std::function<Status()>& ops) const {
+  Check(has_graphs(), "only a plugin with graphs captures");
+  Status begun = Checked(plugin_.table().graph_begin(device_, stream_), "graph_begin");
+  if (!begun.ok()) return begun.problems();
+  Status recorded = ops();
+  Graph graph;
+  Status ended = Checked(plugin_.table().graph_end(device_, stream_, &graph.graph_), "graph_end");
+  if (ended.ok()) {
+    graph.device_ = this;
+  } else {
+    graph.graph_ = nullptr;
+  }
+  if (!recorded.ok()) return recorded.problems();
+  if (!ended.ok()) return ended.problems();
+  return graph;
+}
+
+Status Device::Launch(const Graph& graph) const {
+  return Checked(plugin_.table().graph_launch(device_, stream_, graph.graph_), "graph_launch");
 }
 
 int64_t Device::WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered) const {
@@ -264,6 +359,34 @@ Status Device::CopyBlocks(void* base, std::span<const int64_t> from_to_pairs, in
   return Checked(plugin_.table().copy_blocks(device_, stream_, base, from_to_pairs.data(),
                                              static_cast<int32_t>(from_to_pairs.size() / 2), bytes),
                  "copy_blocks");
+}
+
+Status Device::Project(const Projection& args) const {
+  const Tensor& x = args.x;
+  const Tensor& out = args.out;
+  Check(IsMatrix(x) && IsMatrix(out) && x.shape[0] == out.shape[0] &&
+            x.shape[1] == args.weight->cols() &&
+            out.shape[1] * (args.gated ? 2 : 1) == args.weight->rows(),
+        "project: x is [m, cols], out [m, rows] of the weight, half of them when gated");
+  Check(!args.gated || (args.bias.data == nullptr && args.residual.data == nullptr),
+        "project: neither bias nor residual is gated");
+  Check(args.norm.data == nullptr || IsVector(args.norm, x.shape[1]),
+        "project: norm is f32 [cols]");
+  Check(args.residual.data == nullptr || SameMatrix(args.residual, out),
+        "project: residual is like out");
+  const ashlar_projection c{ToC(out),       ToC(x),   args.weight->weight_, ToC(args.bias),
+                            ToC(args.norm), args.eps, ToC(args.residual),   args.gated ? 1 : 0,
+                            args.activation};
+  return Checked(plugin_.table().project(device_, stream_, &c), "project");
+}
+
+Status Device::Sample(const Tensor& logits, const ashlar_draw* draws, int32_t* ids) const {
+  Check(IsMatrix(logits) && logits.dtype == DType::kF32, "sample: logits are f32 [n, vocab]");
+  return Checked(plugin_.table().sample(device_, stream_, ToC(logits), draws, ids), "sample");
+}
+
+Status Device::ResolveIds(int32_t* ids, const int32_t* from, int count) const {
+  return Checked(plugin_.table().resolve_ids(device_, stream_, ids, from, count), "resolve_ids");
 }
 
 int64_t Device::RowLaunches(int row) const { return plugin_.table().row_launches(device_, row); }

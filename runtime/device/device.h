@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +46,8 @@ class Plugin {
   const std::vector<AttentionRow>& rows() const { return rows_; }
   // Index of the row in the plugin's own table, or -1.
   int RowIndex(std::string_view row_name) const;
+  // Of tensors between ops: the type with which the plugin is fastest.
+  DType activations() const { return static_cast<DType>(table_->activations); }
   ashlar_probe Probe() const;
   const ashlar_plugin& table() const { return *table_; }
 
@@ -101,6 +104,63 @@ class Weight {
   int64_t rows_ = 0, cols_ = 0;
 };
 
+// Host memory that a stream's copies need not wait for. Plain memory on plugins that run at once.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(HostBuffer&& other) noexcept;
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+  ~HostBuffer();
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  friend class Device;
+  const Device* device_ = nullptr;  // null when `plain_` owns the memory
+  std::vector<std::byte> plain_;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A mark on the device's stream.
+class Mark {
+ public:
+  Mark() = default;
+  Mark(Mark&& other) noexcept;
+  Mark& operator=(Mark&& other) noexcept;
+  ~Mark();
+
+ private:
+  friend class Device;
+  const Device* device_ = nullptr;
+  ashlar_event* event_ = nullptr;  // null on plugins that run at once
+};
+
+// Ops recorded once, launched as one.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+  ~Graph();
+
+ private:
+  friend class Device;
+  const Device* device_ = nullptr;
+  ashlar_graph* graph_ = nullptr;
+};
+
+// A product with what stands around it: out = residual + act(norm(x) * weight^T + bias). An empty
+// tensor leaves its part out; gated excludes bias and residual.
+struct Projection {
+  Tensor out, x;
+  const Weight* weight = nullptr;
+  Tensor bias = {}, norm = {}, residual = {};
+  float eps = 0;
+  bool gated = false;
+  ashlar_activation activation = ASHLAR_SILU;
+};
+
 struct WeightPart {
   DType dtype;
   int64_t rows;
@@ -127,6 +187,17 @@ class Device {
   Status CopyOut(std::span<std::byte> to, const void* from) const;
   Status Sync() const;
 
+  Result<HostBuffer> AllocHost(int64_t bytes) const;
+  Result<Mark> CreateMark() const;
+  Status Record(const Mark& mark) const;
+  // Returns when the device has passed the mark's last Record.
+  Status Wait(const Mark& mark) const;
+  // Whether Capture can be called. `ops` runs once and only records: pointers and shapes are kept,
+  // nothing is computed. A failure inside leaves no graph.
+  bool has_graphs() const { return plugin_.table().graph_begin != nullptr; }
+  Result<Graph> Capture(const std::function<Status()>& ops) const;
+  Status Launch(const Graph& graph) const;
+
   // Bytes that the plugin would own for such a weight; 0 when it reads the source in place.
   int64_t WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
   Result<Weight> CreateWeight(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
@@ -143,11 +214,23 @@ class Device {
   Status GatedActivation(const Tensor& out, const Tensor& gate_up,
                          ashlar_activation activation) const;
   Status Add(const Tensor& sum, const Tensor& x) const;
+  // Whether Project can be called; the ops of its parts give the same.
+  bool has_project() const { return plugin_.table().project != nullptr; }
+  Status Project(const Projection& args) const;
+  // Whether Sample and ResolveIds can be called.
+  bool has_sample() const {
+    return plugin_.table().sample != nullptr && plugin_.table().resolve_ids != nullptr;
+  }
+  Status Sample(const Tensor& logits, const ashlar_draw* draws, int32_t* ids) const;
+  Status ResolveIds(int32_t* ids, const int32_t* from, int count) const;
   Status CopyBlocks(void* base, std::span<const int64_t> from_to_pairs, int64_t bytes) const;
   int64_t RowLaunches(int row) const;
 
  private:
   friend class Buffer;
+  friend class Mark;
+  friend class Graph;
+  friend class HostBuffer;
   friend class Weight;
   explicit Device(const Plugin& plugin) : plugin_(plugin) {}
   Status Checked(int code, std::string_view op) const;

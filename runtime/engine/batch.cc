@@ -1,46 +1,89 @@
 #include "engine/batch.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/checked.h"
+#include "engine/sampler.h"
 
 namespace ashlar {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // each array begins on a cache line
 
+constexpr int64_t kLeastStride = 64;
+constexpr ashlar_draw kIdleDraw{.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .uniform = 0};
+
 int64_t Padded(int64_t count, int64_t size) { return RoundUp(count * size, kAlignment); }
 
-int64_t LargestStepBytes(const PrefixCache& cache, const Batch::Limits& limits) {
-  int64_t bytes = 2 * Padded(limits.tokens, 4) + Padded(limits.sequences + 1, 4) +
-                  Padded(limits.sequences, 4) + Padded(limits.logit_rows, 4);
-  for (int g = 0; g < cache.groups(); ++g) {
-    const KvGroupShape& shape = cache.shape(g);
-    int64_t kernel_blocks = CeilDiv<int64_t>(limits.context_tokens, shape.block_tokens) *
-                            (shape.block_tokens / shape.kernel_block_tokens);
-    bytes += Padded(limits.tokens, 8) + Padded(limits.sequences * kernel_blocks, 4);
-  }
-  return bytes;
+// Few enough that their graphs are soon made, close enough that little is run in vain.
+int DecodeSize(int sequences) {
+  if (sequences <= 4) return std::bit_ceil(static_cast<unsigned>(sequences));
+  if (sequences <= 64) return static_cast<int>(RoundUp<int64_t>(sequences, 8));
+  return static_cast<int>(RoundUp<int64_t>(sequences, 32));
+}
+
+ashlar_draw DrawOf(const Sequence& sequence) {
+  const Sampling& sampling = sequence.request.sampling;
+  return {sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+          UniformAt(sequence.seed, static_cast<uint64_t>(sequence.generated()))};
 }
 
 }  // namespace
 
+Batch::Batch(const Device& device, const PrefixCache& cache, const Limits& limits)
+    : device_(device), cache_(cache), limits_(limits) {
+  arrays_.input.groups.resize(static_cast<size_t>(cache.groups()));
+}
+
 Result<std::unique_ptr<Batch>> Batch::Create(const Device& device, const PrefixCache& cache,
                                              const Limits& limits) {
-  std::unique_ptr<Batch> batch(new Batch(device));
-  auto buffer = device.Alloc(LargestStepBytes(cache, limits));
-  if (!buffer.ok()) return buffer.problems();
-  batch->buffer_ = std::move(*buffer);
-  if (device.plugin().memory() == "host") {
-    batch->host_ = static_cast<std::byte*>(batch->buffer_.data());
-  } else {
-    batch->staging_.resize(static_cast<size_t>(batch->buffer_.bytes()));
-    batch->host_ = batch->staging_.data();
+  std::unique_ptr<Batch> batch(new Batch(device, cache, limits));
+  auto take = [&device](Buffer& to, int64_t bytes) -> Status {
+    auto buffer = device.Alloc(bytes);
+    if (!buffer.ok()) return buffer.problems();
+    to = std::move(*buffer);
+    return Done{};
+  };
+  auto take_host = [&device](HostBuffer& to, int64_t bytes) -> Status {
+    auto buffer = device.AllocHost(bytes);
+    if (!buffer.ok()) return buffer.problems();
+    to = std::move(*buffer);
+    return Done{};
+  };
+  const int64_t ids = int64_t{limits.logit_rows} * static_cast<int64_t>(sizeof(int32_t));
+  if (auto done = take(batch->buffer_, batch->LargestStepBytes()); !done.ok()) {
+    return done.problems();
   }
-  batch->input_.groups.resize(static_cast<size_t>(cache.groups()));
+  if (auto done = take(batch->sampled_, ids); !done.ok()) return done.problems();
+  for (size_t turn = 0; turn < 2; ++turn) {
+    if (auto done = take_host(batch->fetched_[turn], ids); !done.ok()) return done.problems();
+    if (device.plugin().memory() == "host") continue;
+    auto done = take_host(batch->staging_[turn], batch->buffer_.bytes());
+    if (!done.ok()) return done.problems();
+  }
   return batch;
+}
+
+int64_t Batch::LargestStride(int group) const {
+  const KvGroupShape& shape = cache_.shape(group);
+  return CeilDiv<int64_t>(limits_.context_tokens, shape.block_tokens) *
+         (shape.block_tokens / shape.kernel_block_tokens);
+}
+
+int64_t Batch::LargestStepBytes() const {
+  const int64_t sequences = limits_.sequences, rows = limits_.logit_rows;
+  const int64_t tokens = std::max<int64_t>(limits_.tokens, sequences);
+  int64_t bytes = 2 * Padded(tokens, sizeof(int32_t)) + Padded(sequences + 1, sizeof(int32_t)) +
+                  Padded(sequences, sizeof(int32_t)) + Padded(rows, sizeof(int32_t)) +
+                  Padded(rows, sizeof(ashlar_draw));
+  for (int g = 0; g < cache_.groups(); ++g) {
+    bytes +=
+        Padded(tokens, sizeof(int64_t)) + Padded(sequences * LargestStride(g), sizeof(int32_t));
+  }
+  return bytes;
 }
 
 template <class T>
@@ -53,32 +96,66 @@ T* Batch::Place(int64_t count, const T** device_address) {
   return reinterpret_cast<T*>(host_ + offset);
 }
 
-Result<const StepInput*> Batch::Fill(std::span<const Slice> slices) {
-  used_ = 0;
-  FillTokens(slices);
-  for (size_t g = 0; g < input_.groups.size(); ++g) FillGroup(slices, static_cast<int>(g));
-  if (!staging_.empty()) {
-    auto copied =
-        device_.CopyIn(buffer_.data(), std::span(staging_).first(static_cast<size_t>(used_)));
-    if (!copied.ok()) return copied.problems();
+StepShape Batch::ShapeFor(std::span<const Slice> slices) const {
+  StepShape shape;
+  shape.sequences = std::min(DecodeSize(static_cast<int>(slices.size())), limits_.sequences);
+  for (int g = 0; g < cache_.groups(); ++g) {
+    int64_t longest = 1;
+    for (const Slice& slice : slices) {
+      longest = std::max(longest, slice.sequence->tables[static_cast<size_t>(g)].kernel_blocks());
+    }
+    const auto stride = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)));
+    shape.table_strides.push_back(std::min(std::max(stride, kLeastStride), LargestStride(g)));
   }
-  return &input_;
+  return shape;
 }
 
-void Batch::FillTokens(std::span<const Slice> slices) {
-  input_.sequences = static_cast<int>(slices.size());
-  input_.tokens = input_.logit_rows = input_.max_query = input_.max_context = 0;
-  for (const Slice& slice : slices) {
-    input_.tokens += slice.tokens;
-    input_.logit_rows += slice.logits;
-    input_.max_query = std::max(input_.max_query, slice.tokens);
-    input_.max_context = std::max(input_.max_context, slice.sequence->computed + slice.tokens);
+StepShape Batch::IdleShape(int sequences, int tokens) const {
+  StepShape shape{sequences, tokens, {}};
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const int64_t blocks = CeilDiv<int64_t>(tokens, cache_.shape(g).kernel_block_tokens);
+    shape.table_strides.push_back(std::min(std::max(blocks, kLeastStride), LargestStride(g)));
   }
-  int32_t* ids = Place(input_.tokens, &input_.ids);
-  int32_t* positions = Place(input_.tokens, &input_.positions);
-  int32_t* query_start = Place(input_.sequences + 1, &input_.query_start);
-  int32_t* context = Place(input_.sequences, &input_.context);
-  int32_t* logit_tokens = Place(input_.logit_rows, &input_.logit_tokens);
+  return shape;
+}
+
+Result<const StepArrays*> Batch::Fill(std::span<const Slice> slices, const StepShape* shape) {
+  used_ = 0;
+  turn_ ^= 1;
+  HostBuffer& staging = staging_[static_cast<size_t>(turn_)];
+  const bool staged = staging.bytes() > 0;
+  host_ = staged ? staging.data() : static_cast<std::byte*>(buffer_.data());
+  const int idle = shape == nullptr ? 0 : shape->sequences - static_cast<int>(slices.size());
+  FillTokens(slices, idle, shape == nullptr ? 0 : shape->idle_tokens);
+  for (int g = 0; g < cache_.groups(); ++g) FillGroup(slices, g, shape);
+  if (staged) {
+    auto copied = device_.CopyIn(buffer_.data(), std::span(host_, static_cast<size_t>(used_)));
+    if (!copied.ok()) return copied.problems();
+  }
+  return &arrays_;
+}
+
+void Batch::FillTokens(std::span<const Slice> slices, int idle, int idle_tokens) {
+  StepInput& input = arrays_.input;
+  input.sequences = static_cast<int>(slices.size()) + idle;
+  input.tokens = idle * idle_tokens;
+  input.logit_rows = idle;
+  input.max_query = input.max_context = idle > 0 ? idle_tokens : 0;
+  for (const Slice& slice : slices) {
+    input.tokens += slice.tokens;
+    input.logit_rows += slice.logits;
+    input.max_query = std::max(input.max_query, slice.tokens);
+    input.max_context = std::max(input.max_context, slice.sequence->computed + slice.tokens);
+  }
+  const int32_t* ids_address = nullptr;
+  int32_t* ids = Place(input.tokens, &ids_address);
+  input.ids = ids_address;
+  arrays_.ids = const_cast<int32_t*>(ids_address);
+  int32_t* positions = Place(input.tokens, &input.positions);
+  int32_t* query_start = Place(input.sequences + 1, &input.query_start);
+  int32_t* context = Place(input.sequences, &input.context);
+  int32_t* logit_tokens = Place(input.logit_rows, &input.logit_tokens);
+  ashlar_draw* draws = Place(input.logit_rows, &arrays_.draws);
   int32_t token = 0;
   *query_start++ = 0;
   for (const Slice& slice : slices) {
@@ -90,24 +167,52 @@ void Batch::FillTokens(std::span<const Slice> slices) {
     *context++ = sequence.computed + slice.tokens;
     std::iota(logit_tokens, logit_tokens + slice.logits, token - slice.logits);
     logit_tokens += slice.logits;
+    draws = std::fill_n(draws, slice.logits, DrawOf(sequence));
+  }
+  for (int i = 0; i < idle; ++i) {
+    std::fill_n(ids + token, idle_tokens, 0);
+    std::iota(positions + token, positions + token + idle_tokens, 0);
+    token += idle_tokens;
+    *query_start++ = token;
+    *context++ = idle_tokens;
+    *logit_tokens++ = token - 1;
+    *draws++ = kIdleDraw;
   }
 }
 
-void Batch::FillGroup(std::span<const Slice> slices, int group) {
-  GroupStep& step = input_.groups[group];
+void Batch::FillGroup(std::span<const Slice> slices, int group, const StepShape* shape) {
+  StepInput& input = arrays_.input;
+  GroupStep& step = input.groups[static_cast<size_t>(group)];
   step.table_stride = 0;
-  for (const Slice& slice : slices) {
-    step.table_stride = std::max(step.table_stride, slice.sequence->tables[group].kernel_blocks());
+  if (shape != nullptr) {
+    step.table_stride = shape->table_strides[static_cast<size_t>(group)];
+    // A graph is launched for every context that its tables can hold.
+    const int64_t reach = step.table_stride * cache_.shape(group).kernel_block_tokens;
+    input.max_context = static_cast<int>(std::max<int64_t>(reach, input.max_context));
   }
-  int64_t* slots = Place(input_.tokens, &step.slots);
-  int32_t* table = Place(input_.sequences * step.table_stride, &step.block_table);
   for (const Slice& slice : slices) {
-    const BlockTable& blocks = slice.sequence->tables[group];
+    step.table_stride = std::max(
+        step.table_stride, slice.sequence->tables[static_cast<size_t>(group)].kernel_blocks());
+  }
+  int64_t* slots = Place(input.tokens, &step.slots);
+  int64_t* const last_slot = slots + input.tokens;
+  int32_t* table = Place(input.sequences * step.table_stride, &step.block_table);
+  int32_t* const last_entry = table + input.sequences * step.table_stride;
+  for (const Slice& slice : slices) {
+    const BlockTable& blocks = slice.sequence->tables[static_cast<size_t>(group)];
     for (int i = 0; i < slice.tokens; ++i) *slots++ = blocks.Slot(slice.sequence->computed + i);
     blocks.CopyKernelBlocks(table);
     std::fill(table + blocks.kernel_blocks(), table + step.table_stride, kNullBlock);
     table += step.table_stride;
   }
+  std::fill(slots, last_slot, int64_t{-1});
+  std::fill(table, last_entry, kNullBlock);
+}
+
+Status Batch::Fetch(int rows, int turn) const {
+  const size_t bytes = static_cast<size_t>(rows) * sizeof(int32_t);
+  return device_.CopyOut(std::span(fetched_[static_cast<size_t>(turn)].data(), bytes),
+                         sampled_.data());
 }
 
 }  // namespace ashlar

@@ -1,6 +1,7 @@
-// The arrays of one step, in memory that the device reads.
+// The arrays of one step, in memory that the device reads, and the ids that come back.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,7 +13,26 @@
 
 namespace ashlar {
 
-// Owned by the engine thread. Allocates once, for the largest step.
+// A step made larger than its slices, so that all of one shape have their arrays at the same
+// addresses and one graph runs them. What fills it up are idle sequences: they write to no block
+// and each is wanted for one row of logits, which nobody reads.
+struct StepShape {
+  int sequences = 0;                   // idle ones included
+  int idle_tokens = 1;                 // of each idle sequence
+  std::vector<int64_t> table_strides;  // kernel blocks, by KV group
+
+  auto operator<=>(const StepShape&) const = default;
+};
+
+// What the device runs over.
+struct StepArrays {
+  StepInput input;
+  int32_t* ids = nullptr;              // input.ids; negative ones refer to the step before
+  const ashlar_draw* draws = nullptr;  // [logit_rows]
+};
+
+// Owned by the engine thread. Allocates once, for the largest step. Up to two steps may be under
+// way: the host memory that one was filled from is written again two steps later.
 class Batch {
  public:
   struct Limits {
@@ -22,22 +42,42 @@ class Batch {
   static Result<std::unique_ptr<Batch>> Create(const Device& device, const PrefixCache& cache,
                                                const Limits& limits);
 
+  // The smallest of a few shapes that holds these single-token slices.
+  StepShape ShapeFor(std::span<const Slice> slices) const;
+  // What a single idle sequence of so many tokens, or so many of one token, make up.
+  StepShape IdleShape(int sequences, int tokens) const;
   // Sequences in the order of the slices; logits rows too. Valid until the next call.
-  Result<const StepInput*> Fill(std::span<const Slice> slices);
+  Result<const StepArrays*> Fill(std::span<const Slice> slices, const StepShape* shape = nullptr);
+
+  // Where a step's sampled ids stand on the device, a row each.
+  int32_t* sampled() const { return static_cast<int32_t*>(sampled_.data()); }
+  // Starts the copy of that many of them to the host; `turn` names the memory that it goes to.
+  Status Fetch(int rows, int turn) const;
+  // Once the copy is done.
+  std::span<const int32_t> fetched(int turn) const {
+    return {reinterpret_cast<const int32_t*>(fetched_[turn].data()),
+            static_cast<size_t>(limits_.logit_rows)};
+  }
 
  private:
-  explicit Batch(const Device& device) : device_(device) {}
+  Batch(const Device& device, const PrefixCache& cache, const Limits& limits);
   template <class T>
   T* Place(int64_t count, const T** device_address);
-  void FillTokens(std::span<const Slice> slices);
-  void FillGroup(std::span<const Slice> slices, int group);
+  void FillTokens(std::span<const Slice> slices, int idle, int idle_tokens);
+  void FillGroup(std::span<const Slice> slices, int group, const StepShape* shape);
+  int64_t LargestStepBytes() const;
+  int64_t LargestStride(int group) const;
 
   const Device& device_;
-  Buffer buffer_;
-  std::vector<std::byte> staging_;  // empty when the host writes device memory itself
+  const PrefixCache& cache_;
+  Limits limits_;
+  Buffer buffer_, sampled_;
+  std::array<HostBuffer, 2> staging_;  // empty when the host writes device memory itself
+  std::array<HostBuffer, 2> fetched_;
+  int turn_ = 0;
   std::byte* host_ = nullptr;
   int64_t used_ = 0;
-  StepInput input_;
+  StepArrays arrays_;
 };
 
 }  // namespace ashlar

@@ -38,9 +38,14 @@ const std::vector<Slice>& Scheduler::Schedule() {
   budget_ = limits_.batch_tokens;
   logits_left_ = limits_.logit_rows;
   // Preemption takes from the end of running_: none of those has a slice yet.
+  bool ending = false;
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i].get();
-    if (sequence->remaining() == 1 && CoverDecode(sequence)) AddSlice(sequence, 1);
+    if (sequence->full(limits_.context_tokens)) {
+      ending = true;
+    } else if (sequence->remaining() == 1 && CoverDecode(sequence)) {
+      AddSlice(sequence, 1);
+    }
   }
   bool stalled = false;
   for (const auto& sequence : running_) {
@@ -49,8 +54,9 @@ const std::vector<Slice>& Scheduler::Schedule() {
   while (!stalled && budget_ > 0 && Admit()) {
     stalled = !AddSlice(running_.back().get(), budget_);
   }
-  // Every runner may be a prefill without a block: the oldest gets those of the youngest.
-  while (slices_.empty() && !running_.empty()) {
+  // Every runner may be a prefill without a block: the oldest gets those of the youngest, unless
+  // some come back by themselves.
+  while (slices_.empty() && !running_.empty() && !ending) {
     if (AddSlice(running_.front().get(), budget_)) break;
     Check(running_.size() > 1, "3: a sequence that can fit runs when it is alone");
     Preempt();
@@ -116,6 +122,7 @@ bool Scheduler::Admit() {
   if (waiting_.empty() || running() >= limits_.sequences || logits_left_ == 0) return false;
   if (admission_blocked_ && !running_.empty()) return false;
   Sequence& sequence = *waiting_.front();
+  if (sequence.pending > 0) return false;
   int64_t tokens = static_cast<int64_t>(sequence.tokens.size());
   if (sequence.path.chains.empty()) sequence.path = cache_.Begin(sequence.request.cache_salt);
   cache_.Extend(sequence.path, sequence.tokens);
@@ -138,7 +145,7 @@ bool Scheduler::Admit() {
     return false;
   }
   sequence.computed = static_cast<int>(hit);
-  if (!std::exchange(sequence.admitted, true)) {
+  if (sequence.admissions++ == 0) {
     sequence.cached_tokens = sequence.computed;
     query_tokens_ += tokens;
     hit_tokens_ += hit;
@@ -175,7 +182,7 @@ std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {
 }
 
 std::optional<std::chrono::steady_clock::time_point> Scheduler::oldest_arrival() const {
-  auto fresh = std::ranges::find_if(waiting_, [](const auto& one) { return !one->admitted; });
+  auto fresh = std::ranges::find_if(waiting_, [](const auto& one) { return one->admissions == 0; });
   if (fresh == waiting_.end()) return std::nullopt;
   return (*fresh)->arrived;
 }

@@ -19,7 +19,10 @@ struct Sequence {
   Request request;  // its prompt has moved to `tokens`
   std::shared_ptr<EventQueue> events;
 
-  std::vector<int32_t> tokens;  // the prompt, then what was generated
+  // The prompt, then what was generated. The last `pending` are being sampled on the device: -1 - r
+  // stands for the id in row r of the step under way.
+  std::vector<int32_t> tokens;
+  int pending = 0;
   int prompt_tokens = 0;
   int computed = 0;                               // leading tokens whose KV is in the cache
   std::vector<int32_t> ends;                      // ids that stop it
@@ -28,7 +31,7 @@ struct Sequence {
 
   std::vector<BlockTable> tables;  // by KV group; empty while waiting
   PrefixPath path;
-  bool admitted = false;     // has run before: a later look-up is not counted again
+  int admissions = 0;        // how often it began to run; a later look-up is not counted again
   int cached_tokens = 0;     // of the prompt, found when first admitted
   bool prompt_sent = false;  // prompt_logprobs went out
   std::vector<TokenLogprob> prompt_logprobs;
@@ -42,6 +45,18 @@ struct Sequence {
     return std::span(tokens).subspan(static_cast<size_t>(prompt_tokens));
   }
   bool Ends(int32_t token) const { return std::ranges::find(ends, token) != ends.end(); }
+  // Sampled up to its limit, though it has not been seen to end.
+  bool full(int64_t context_tokens) const {
+    return pending > 0 && (generated() >= request.max_tokens ||
+                           static_cast<int64_t>(tokens.size()) >= context_tokens);
+  }
+  // Whether the next token hangs on the logits and a draw alone, so that the host needs no logits.
+  bool plain() const {
+    const Sampling& s = request.sampling;
+    return s.logprobs < 0 && !scores_prompt() && s.repetition_penalty == 1 &&
+           s.presence_penalty == 0 && s.frequency_penalty == 0 && s.logit_bias.empty() &&
+           generated() >= request.min_tokens && request.max_tokens > 0;
+  }
   // Prompt tokens are scored, which needs logits at every position of the prompt.
   bool scores_prompt() const { return request.sampling.prompt_logprobs >= 0 && !prompt_sent; }
 };

@@ -51,6 +51,11 @@ Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& d
                     {options.max_sequences, options.batch_tokens, logit_rows, plan.context_length});
   if (!batch.ok()) return batch.problems();
   worker->batch_ = std::move(*batch);
+  for (Mark& end : worker->ends_) {
+    auto mark = device.CreateMark();
+    if (!mark.ok()) return mark.problems();
+    end = std::move(*mark);
+  }
   if (parts.forward) {
     worker->forward_ = std::move(parts.forward);
     return worker;
@@ -61,13 +66,29 @@ Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& d
   return worker;
 }
 
+// Runs the largest steps once, idle: what ops keep for themselves is made before any graph is.
+Status Worker::Warm() {
+  if (!device_.has_graphs()) return Done{};
+  const int tokens =
+      static_cast<int>(std::min<int64_t>(options_.batch_tokens, plan_.context_length));
+  for (const StepShape& shape : {batch_->IdleShape(options_.batch_tokens / tokens, tokens),
+                                 batch_->IdleShape(options_.max_sequences, 1)}) {
+    auto arrays = batch_->Fill({}, &shape);
+    if (!arrays.ok()) return arrays.problems();
+    if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
+    if (auto done = device_.Sync(); !done.ok()) return done;
+  }
+  return Done{};
+}
+
 Status Worker::Rehearse() {
+  if (auto warmed = Warm(); !warmed.ok()) return warmed;
   auto sequence = std::make_unique<Sequence>();
   sequence->tokens = {std::max(plan_.model.bos, 0)};
   sequence->prompt_tokens = 1;
   sequence->request.max_tokens = 1;
   sequence->events = std::make_shared<EventQueue>();
-  sequence->admitted = true;  // not counted as a look-up
+  sequence->admissions = 1;  // not counted as a look-up
   Accept(std::move(sequence));
   while (!idle()) {
     if (auto step = Step(); !step.ok()) return step;
@@ -123,76 +144,179 @@ std::string Worker::WhyImpossible(const Sequence& sequence) const {
 void Worker::Cancel(uint64_t id) {
   auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
-  Finish(*found->second, {}, FinishReason::kCancelled);
+  End(*found->second, {}, FinishReason::kCancelled);
 }
 
 Status Worker::Step() {
   const std::vector<Slice>& slices = scheduler_->Schedule();
-  if (slices.empty()) return Done{};
-  auto step = batch_->Fill(slices);
-  if (!step.ok()) return step.problems();
-  auto logits = Logits(**step);
-  if (!logits.ok()) return logits.problems();
-
-  size_t vocab = static_cast<size_t>(plan_.model.vocab), row = 0;
-  for (const Slice& slice : slices) {
-    size_t rows = static_cast<size_t>(slice.logits);
-    Advance(slice, logits->subspan(row * vocab, rows * vocab));
-    row += rows;
+  if (!slices.empty()) {
+    if (auto started = Start(slices); !started.ok()) return started;
   }
-  ++steps_;
-  last_step_unix_seconds_ = UnixSeconds();
+  // One step runs ahead of what the host knows, unless the host samples in it.
+  const size_t ahead = !slices.empty() && under_way_.back().on_device ? 1 : 0;
+  while (under_way_.size() > ahead) {
+    if (auto finished = Finish(); !finished.ok()) return finished;
+  }
   return Done{};
 }
 
-// [logit_rows, vocab] where the host may read and write.
-Result<std::span<float>> Worker::Logits(const StepInput& step) {
-  auto logits = forward_->Run(weights_, arena_->layers(), step);
+// Puts the step on the stream and notes in the sequences what it will have done.
+Status Worker::Start(std::span<const Slice> slices) {
+  Started step;
+  step.turn = turn_ ^= 1;
+  bool on_host = false;
+  int row = 0;
+  for (const Slice& slice : slices) {
+    const Sequence& sequence = *slice.sequence;
+    Part part{sequence.id, sequence.admissions, sequence.computed + slice.tokens,
+              row,         slice.logits,        -1};
+    const bool samples = slice.logits > 0 && slice.tokens == sequence.remaining();
+    if (samples && device_.has_sample() && sequence.plain()) {
+      part.token = static_cast<int>(sequence.tokens.size());
+      step.on_device = true;
+    } else {
+      on_host |= slice.logits > 0;
+    }
+    row += slice.logits;
+    step.parts.push_back(part);
+  }
+  auto logits = RunStep(slices, step.on_device);
   if (!logits.ok()) return logits.problems();
-  size_t count = static_cast<size_t>(step.logit_rows) * static_cast<size_t>(plan_.model.vocab);
+  if (step.on_device) {
+    if (auto fetched = batch_->Fetch(row, step.turn); !fetched.ok()) return fetched;
+  }
+  if (auto marked = device_.Record(ends_[static_cast<size_t>(step.turn)]); !marked.ok()) {
+    return marked;
+  }
+  if (on_host) {
+    auto host = HostLogits(*logits);
+    if (!host.ok()) return host.problems();
+    step.logits = *host;
+    step.on_device = false;  // nothing runs ahead of what the host samples
+  }
+  for (size_t i = 0; i < slices.size(); ++i) {
+    Sequence& sequence = *slices[i].sequence;
+    sequence.computed = step.parts[i].computed;
+    if (step.parts[i].token < 0) continue;
+    sequence.tokens.push_back(-1 - step.parts[i].first_row);
+    ++sequence.pending;
+  }
+  under_way_.push_back(std::move(step));
+  return Done{};
+}
+
+// As a graph when every sequence has one token and such a step ran before.
+Result<Tensor> Worker::RunStep(std::span<const Slice> slices, bool sample) {
+  const bool decode =
+      device_.has_graphs() && sample && std::ranges::all_of(slices, [](const Slice& slice) {
+        return slice.tokens == 1 && slice.logits == 1;
+      });
+  if (!decode) {
+    auto arrays = batch_->Fill(slices);
+    if (!arrays.ok()) return arrays.problems();
+    return Run(**arrays, sample);
+  }
+  const StepShape shape = batch_->ShapeFor(slices);
+  auto arrays = batch_->Fill(slices, &shape);
+  if (!arrays.ok()) return arrays.problems();
+  if (seen_.insert(shape).second) return Run(**arrays, true);
+  auto graph = graphs_.find(shape);
+  if (graph == graphs_.end()) {
+    auto captured = device_.Capture([&]() -> Status {
+      auto logits = Run(**arrays, true);
+      if (!logits.ok()) return logits.problems();
+      return Done{};
+    });
+    if (!captured.ok()) return captured.problems();
+    graph = graphs_.emplace(shape, std::move(*captured)).first;
+  }
+  if (auto launched = device_.Launch(graph->second); !launched.ok()) return launched.problems();
+  return forward_->Logits((*arrays)->input);
+}
+
+Result<Tensor> Worker::Run(const StepArrays& arrays, bool sample) {
+  if (device_.has_sample()) {
+    auto resolved = device_.ResolveIds(arrays.ids, batch_->sampled(), arrays.input.tokens);
+    if (!resolved.ok()) return resolved.problems();
+  }
+  auto logits = forward_->Run(weights_, arena_->layers(), arrays.input);
+  if (!logits.ok() || !sample || !device_.has_sample()) return logits;
+  auto sampled = device_.Sample(*logits, arrays.draws, batch_->sampled());
+  if (!sampled.ok()) return sampled.problems();
+  return logits;
+}
+
+// [logit_rows, vocab] where the host may read and write, once the step is done.
+Result<std::span<float>> Worker::HostLogits(const Tensor& logits) {
+  const size_t count = static_cast<size_t>(logits.shape[0] * logits.shape[1]);
   if (device_.plugin().memory() == "host") {
     if (auto done = device_.Sync(); !done.ok()) return done.problems();
-    return std::span(static_cast<float*>(logits->data), count);
+    return std::span(static_cast<float*>(logits.data), count);
   }
   host_logits_.resize(std::max(host_logits_.size(), count));
   std::span<float> host(host_logits_.data(), count);
-  if (auto copied = device_.CopyOut(std::as_writable_bytes(host), logits->data); !copied.ok()) {
+  if (auto copied = device_.CopyOut(std::as_writable_bytes(host), logits.data); !copied.ok()) {
     return copied.problems();
   }
   if (auto done = device_.Sync(); !done.ok()) return done.problems();
   return host;
 }
 
-void Worker::Advance(const Slice& slice, std::span<float> rows) {
-  Sequence& sequence = *slice.sequence;
-  if (!AllFinite(rows)) {
+// Takes in the oldest step under way.
+Status Worker::Finish() {
+  Started step = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (auto done = device_.Wait(ends_[static_cast<size_t>(step.turn)]); !done.ok()) return done;
+  for (const Part& part : step.parts) Advance(step, part);
+  ++steps_;
+  last_step_unix_seconds_ = UnixSeconds();
+  return Done{};
+}
+
+void Worker::Advance(const Started& step, const Part& part) {
+  auto found = sequences_.find(part.sequence);
+  if (found == sequences_.end()) return;  // ended meanwhile
+  Sequence& sequence = *found->second;
+  const bool on_device = part.token >= 0;
+  const size_t vocab = static_cast<size_t>(plan_.model.vocab);
+  const int32_t id =
+      on_device ? batch_->fetched(step.turn)[static_cast<size_t>(part.first_row)] : 0;
+  std::span<float> rows;
+  if (!on_device && part.rows > 0) {
+    rows = step.logits.subspan(static_cast<size_t>(part.first_row) * vocab,
+                               static_cast<size_t>(part.rows) * vocab);
+  }
+  const bool here = part.admissions == sequence.admissions && !sequence.tables.empty();
+  if (id < 0 || !AllFinite(rows)) {
     // What led here is doubtful, from the first token on: nobody else may build on it.
-    cache_->Forget(sequence.path);
+    if (here) cache_->Forget(sequence.path);
     Event event;
     event.error = "the model produced a value that is not a finite number";
-    return Finish(sequence, std::move(event), FinishReason::kError);
+    return End(sequence, std::move(event), FinishReason::kError);
   }
-  sequence.computed += slice.tokens;
-  cache_->Extend(sequence.path,
-                 std::span(sequence.tokens).first(static_cast<size_t>(sequence.computed)));
-  cache_->Publish(sequence.path, sequence.computed, sequence.tables);
-  for (BlockTable& table : sequence.tables) table.FreeBehind(sequence.computed);
-
-  if (slice.logits == 0) return;
-  if (sequence.scores_prompt()) ScorePrompt(sequence, slice, rows);
-  if (sequence.remaining() > 0) return;
-  size_t vocab = static_cast<size_t>(plan_.model.vocab);
-  Sample(sequence, rows.last(vocab));
+  if (here) {
+    cache_->Extend(sequence.path,
+                   std::span(sequence.tokens).first(static_cast<size_t>(part.computed)));
+    cache_->Publish(sequence.path, part.computed, sequence.tables);
+    for (BlockTable& table : sequence.tables) table.FreeBehind(part.computed);
+  }
+  if (on_device) {
+    --sequence.pending;
+    return Take(sequence, part.token, {id, 0, {}});
+  }
+  if (part.rows == 0) return;
+  if (sequence.scores_prompt()) ScorePrompt(sequence, part, rows);
+  if (sequence.remaining() == 0) Sample(sequence, rows.last(vocab));
 }
 
 // The row of position i scores the prompt's token i + 1.
-void Worker::ScorePrompt(Sequence& sequence, const Slice& slice, std::span<float> rows) {
+void Worker::ScorePrompt(Sequence& sequence, const Part& part, std::span<float> rows) {
   size_t vocab = static_cast<size_t>(plan_.model.vocab);
-  int first = sequence.computed - slice.logits;
+  int first = part.computed - part.rows;
   if (sequence.prompt_logprobs.empty()) {
     sequence.prompt_logprobs.emplace_back().id = sequence.tokens.front();  // nothing predicts it
   }
-  for (int row = 0; row < slice.logits; ++row) {
+  for (int row = 0; row < part.rows; ++row) {
     int scored = first + row + 1;
     if (scored >= sequence.prompt_tokens) break;
     sequence.prompt_logprobs.push_back(
@@ -203,9 +327,7 @@ void Worker::ScorePrompt(Sequence& sequence, const Slice& slice, std::span<float
 
 void Worker::Sample(Sequence& sequence, std::span<float> row) {
   const Request& request = sequence.request;
-  Event event;
-  if (request.max_tokens <= 0) return Finish(sequence, std::move(event), FinishReason::kLength);
-
+  if (request.max_tokens <= 0) return End(sequence, {}, FinishReason::kLength);
   int generated = sequence.generated();
   SampleInput input;
   input.logits = row;
@@ -215,18 +337,25 @@ void Worker::Sample(Sequence& sequence, std::span<float> row) {
   input.seed = sequence.seed;
   input.position = static_cast<uint64_t>(generated);
   TokenLogprob token = sampler_.Sample(input, request.sampling);
-
   sequence.tokens.push_back(token.id);
+  Take(sequence, static_cast<int>(sequence.tokens.size()) - 1, std::move(token));
+}
+
+// tokens[index] is known.
+void Worker::Take(Sequence& sequence, int index, TokenLogprob token) {
+  const Request& request = sequence.request;
+  sequence.tokens[static_cast<size_t>(index)] = token.id;
   ++generated_tokens_;
+  Event event;
   if (sequence.Ends(token.id)) {
     event.stop_id = token.id;
-    return Finish(sequence, std::move(event), FinishReason::kStop);
+    return End(sequence, std::move(event), FinishReason::kStop);
   }
   event.ids.push_back(token.id);
   if (request.sampling.logprobs >= 0) event.logprobs.push_back(std::move(token));
-  bool full = generated + 1 >= request.max_tokens ||
-              static_cast<int64_t>(sequence.tokens.size()) >= plan_.context_length;
-  if (full) return Finish(sequence, std::move(event), FinishReason::kLength);
+  bool full =
+      index + 1 - sequence.prompt_tokens >= request.max_tokens || index + 1 >= plan_.context_length;
+  if (full) return End(sequence, std::move(event), FinishReason::kLength);
   Emit(sequence, std::move(event));
 }
 
@@ -240,7 +369,7 @@ void Worker::Emit(Sequence& sequence, Event event) {
   held_events_.emplace_back(sequence.events, std::move(event));
 }
 
-void Worker::Finish(Sequence& sequence, Event event, FinishReason reason) {
+void Worker::End(Sequence& sequence, Event event, FinishReason reason) {
   ++finished_[static_cast<size_t>(reason)];
   cached_prompt_tokens_ += sequence.cached_tokens;
   event.finish = reason;
@@ -253,8 +382,9 @@ void Worker::EndAll(FinishReason reason, const std::string& error) {
   while (Sequence* sequence = scheduler_->oldest()) {
     Event event;
     event.error = error;
-    Finish(*sequence, std::move(event), reason);
+    End(*sequence, std::move(event), reason);
   }
+  under_way_.clear();
   cache_->ForgetAll();
 }
 

@@ -1,7 +1,10 @@
 // The engine thread's own: everything that touches the device, and one step at a time.
 #pragma once
 
+#include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -26,7 +29,7 @@ class Worker {
                                                 const Engine::Options& options,
                                                 Engine::Parts parts);
 
-  bool idle() const { return scheduler_->idle(); }
+  bool idle() const { return scheduler_->idle() && under_way_.empty(); }
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {
@@ -40,8 +43,9 @@ class Worker {
   void Accept(std::unique_ptr<Sequence> sequence);
   // Nothing when it has already ended.
   void Cancel(uint64_t id);
-  // Runs the model once over what the scheduler picks. A failure is a device fault: the caller
-  // calls EndAll and no longer steps.
+  // Starts the model over what the scheduler picks, then takes in what came of the step before;
+  // where the host must see the logits first, of this one too. A failure is a device fault: the
+  // caller calls EndAll and no longer steps.
   Status Step();
   // Every request ends so; no prefix is found any more.
   void EndAll(FinishReason reason, const std::string& error);
@@ -53,12 +57,33 @@ class Worker {
  private:
   Worker(const Plan& plan, const Device& device, ModelWeights weights,
          std::unique_ptr<KvArena> arena, const Engine::Options& options);
-  Result<std::span<float>> Logits(const StepInput& step);
-  void Advance(const Slice& slice, std::span<float> rows);
-  void ScorePrompt(Sequence& sequence, const Slice& slice, std::span<float> rows);
+  // A slice of a step that was started. The sequence may be gone when the step ends.
+  struct Part {
+    uint64_t sequence = 0;
+    int admissions = 0;  // of the sequence; it started over since when it has more
+    int computed = 0;    // its tokens in the cache after the step
+    int first_row = 0, rows = 0;
+    int token = -1;  // index of the token that the device samples; -1: the host does, or none
+  };
+  struct Started {
+    std::vector<Part> parts;
+    int turn = 0;             // which of the two host buffers and marks
+    bool on_device = false;   // a token is sampled there
+    std::span<float> logits;  // what the host samples from; empty when it does not
+  };
+
+  Status Warm();
+  Status Start(std::span<const Slice> slices);
+  Result<Tensor> Run(const StepArrays& arrays, bool sample);
+  Result<Tensor> RunStep(std::span<const Slice> slices, bool sample);
+  Result<std::span<float>> HostLogits(const Tensor& logits);
+  Status Finish();
+  void Advance(const Started& step, const Part& part);
+  void ScorePrompt(Sequence& sequence, const Part& part, std::span<float> rows);
   void Sample(Sequence& sequence, std::span<float> row);
+  void Take(Sequence& sequence, int index, TokenLogprob token);
   void Emit(Sequence& sequence, Event event);
-  void Finish(Sequence& sequence, Event event, FinishReason reason);
+  void End(Sequence& sequence, Event event, FinishReason reason);
   std::string WhyImpossible(const Sequence& sequence) const;
 
   const Plan& plan_;
@@ -70,6 +95,11 @@ class Worker {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Batch> batch_;
   std::unique_ptr<Forward> forward_;
+  std::array<Mark, 2> ends_;       // of the steps under way
+  std::deque<Started> under_way_;  // oldest first, at most two
+  std::map<StepShape, Graph> graphs_;
+  std::set<StepShape> seen_;  // run once, which makes what a capture may not make
+  int turn_ = 0;
   Sampler sampler_;
   std::vector<float> host_logits_;  // when the host cannot read device memory
   std::unordered_map<uint64_t, Sequence*> sequences_;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+#include "base/checked.h"
 #include "model/forward.h"
 
 namespace ashlar {
 namespace {
+
+constexpr int64_t kAlignment = 64;  // bytes, of each activation
 
 // Columns of each activation; the widest layer decides.
 struct Widths {
@@ -20,13 +24,43 @@ struct Widths {
       attention = std::max(attention, int64_t{layer.heads} * layer.head_dim_v);
     }
   }
-  int64_t per_token() const { return 3 * hidden + qkv + q + attention + gate_up + mlp; }
 };
 
-int64_t Floats(const ModelConfig& config, int max_tokens, int max_logit_rows) {
-  return max_tokens * Widths(config).per_token() +
-         max_logit_rows * (2 * config.hidden + config.vocab);
-}
+// Hands out memory from `base` on; from null it only counts.
+class Region {
+ public:
+  explicit Region(std::byte* base) : base_(base) {}
+  void* Take(int64_t count, DType dtype) {
+    void* taken = base_ == nullptr ? nullptr : base_ + used_;
+    used_ += RoundUp(count * Info(dtype).bytes, kAlignment);
+    return taken;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  int64_t used_ = 0;
+};
+
+// Where each activation stands.
+struct Activations {
+  void *hidden, *normed, *branch, *qkv, *q, *attention, *gate_up, *mlp, *last_hidden, *logits;
+
+  Activations(Region& region, const ModelConfig& config, DType dtype, int64_t tokens,
+              int64_t logit_rows) {
+    Widths widths(config);
+    hidden = region.Take(tokens * widths.hidden, dtype);
+    normed = region.Take(tokens * widths.hidden, dtype);
+    branch = region.Take(tokens * widths.hidden, dtype);
+    qkv = region.Take(tokens * widths.qkv, dtype);
+    q = region.Take(tokens * widths.q, dtype);
+    attention = region.Take(tokens * widths.attention, dtype);
+    gate_up = region.Take(tokens * widths.gate_up, dtype);
+    mlp = region.Take(tokens * widths.mlp, dtype);
+    last_hidden = region.Take(logit_rows * widths.hidden, dtype);
+    logits = region.Take(logit_rows * config.vocab, DType::kF32);
+  }
+};
 
 // Runs a list of ops and stops at the first that fails.
 class Chain {
@@ -48,24 +82,11 @@ class Decoder final : public Forward {
           int max_logit_rows)
       : config_(config),
         device_(device),
+        dtype_(device.plugin().activations()),
         memory_(std::move(memory)),
         max_tokens_(max_tokens),
-        max_logit_rows_(max_logit_rows) {
-    Widths widths(config);
-    float* next = static_cast<float*>(memory_.data());
-    auto take = [&next](int64_t count) { return std::exchange(next, next + count); };
-    hidden_ = take(max_tokens * widths.hidden);
-    normed_ = take(max_tokens * widths.hidden);
-    branch_ = take(max_tokens * widths.hidden);
-    qkv_ = take(max_tokens * widths.qkv);
-    q_ = take(max_tokens * widths.q);
-    attention_ = take(max_tokens * widths.attention);
-    gate_up_ = take(max_tokens * widths.gate_up);
-    mlp_ = take(max_tokens * widths.mlp);
-    last_hidden_ = take(max_logit_rows * widths.hidden);
-    last_branch_ = take(max_logit_rows * widths.hidden);
-    logits_ = take(max_logit_rows * config.vocab);
-  }
+        max_logit_rows_(max_logit_rows),
+        at_(Place(memory_, config, dtype_, max_tokens, max_logit_rows)) {}
 
   Result<Tensor> Run(const ModelWeights& weights, const std::vector<LayerKv>& kv,
                      const StepInput& step) override {
@@ -73,50 +94,83 @@ class Decoder final : public Forward {
     Check(step.logit_rows <= std::min(step.tokens, max_logit_rows_),
           "the wanted logits fit their buffer");
     Chain run;
-    run << device_.Embed(Rows(hidden_, config_.hidden, step), weights.embedding, step.ids,
-                         config_.embedding_scale);
+    run << device_.Embed(Hidden(step), weights.embedding, step.ids, config_.embedding_scale);
     for (size_t i = 0; i < config_.layers.size() && run.ok(); ++i) {
-      const LayerWeights& layer = weights.layers[i];
-      // The branch of the layer before is added where the next norm reads the sum.
-      if (i == 0) {
-        run << device_.RmsNorm(Rows(normed_, config_.hidden, step),
-                               Rows(hidden_, config_.hidden, step), layer.attention_norm,
-                               config_.norm_eps);
-      } else {
-        AddAndNorm(run, layer.attention_norm, step);
-      }
       AttentionHalf(run, weights, i, kv[i], step);
-      AddAndNorm(run, layer.mlp_norm, step);
-      MlpHalf(run, layer, step);
+      MlpHalf(run, weights.layers[i], step);
     }
-    Tensor logits = Tensor::Of(logits_, DType::kF32, {step.logit_rows, config_.vocab});
-    if (step.logit_rows > 0) Head(run, weights, step, logits);
+    if (step.logit_rows > 0) Head(run, weights, step);
     if (!run.ok()) return run.problems();
-    return logits;
+    return Logits(step);
+  }
+
+  Tensor Logits(const StepInput& step) const override {
+    return Tensor::Of(at_.logits, DType::kF32, {step.logit_rows, config_.vocab});
   }
 
  private:
-  static Tensor Rows(float* data, int64_t columns, const StepInput& step) {
-    return Tensor::Of(data, DType::kF32, {step.tokens, columns});
+  static Activations Place(const Buffer& memory, const ModelConfig& config, DType dtype, int tokens,
+                           int logit_rows) {
+    Region region(static_cast<std::byte*>(memory.data()));
+    return Activations(region, config, dtype, tokens, logit_rows);
   }
 
-  // hidden += branch; normed = norm(hidden)
-  void AddAndNorm(Chain& run, const Tensor& norm, const StepInput& step) {
-    run << device_.AddRmsNorm(Rows(normed_, config_.hidden, step),
-                              Rows(hidden_, config_.hidden, step),
-                              Rows(branch_, config_.hidden, step), norm, config_.norm_eps);
+  Tensor Rows(void* data, int64_t rows, int64_t columns) const {
+    return Tensor::Of(data, dtype_, {rows, columns});
+  }
+  Tensor Hidden(const StepInput& step) const {
+    return Rows(at_.hidden, step.tokens, config_.hidden);
   }
 
-  // branch = output projection of attention over normed
+  // As one op, or op by op where the plugin has none.
+  void Project(Chain& run, const Projection& p) {
+    if (device_.has_project()) {
+      run << device_.Project(p);
+      return;
+    }
+    const int64_t rows = p.x.shape[0];
+    Tensor x = p.x;
+    if (p.norm.data != nullptr) {
+      x = Rows(at_.normed, rows, x.shape[1]);
+      run << device_.RmsNorm(x, p.x, p.norm, p.eps);
+    }
+    if (p.gated) {
+      Tensor gate_up = Rows(at_.gate_up, rows, p.weight->rows());
+      run << device_.Matmul(gate_up, x, *p.weight)
+          << device_.GatedActivation(p.out, gate_up, p.activation);
+    } else if (p.residual.data != nullptr) {
+      Check(p.residual.data == p.out.data, "a residual is added in place");
+      Tensor branch = Rows(at_.branch, rows, p.weight->rows());
+      run << device_.Matmul(branch, x, *p.weight, p.bias) << device_.Add(p.out, branch);
+    } else {
+      run << device_.Matmul(p.out, x, *p.weight, p.bias);
+    }
+  }
+
+  // hidden += x * weight^T + bias, through a norm of its own where the model has one.
+  void AddBranch(Chain& run, const Tensor& x, const Weight& weight, const Tensor& bias,
+                 const Tensor& norm, const StepInput& step) {
+    Tensor hidden = Hidden(step);
+    if (!config_.sandwich_norms) {
+      Project(run, {.out = hidden, .x = x, .weight = &weight, .bias = bias, .residual = hidden});
+      return;
+    }
+    Tensor branch = Rows(at_.branch, step.tokens, config_.hidden);
+    Project(run, {.out = branch, .x = x, .weight = &weight, .bias = bias});
+    run << device_.RmsNorm(branch, branch, norm, config_.norm_eps) << device_.Add(hidden, branch);
+  }
+
   void AttentionHalf(Chain& run, const ModelWeights& weights, size_t index, const LayerKv& kv,
                      const StepInput& step) {
     const LayerSpec& spec = config_.layers[index];
     const LayerWeights& layer = weights.layers[index];
     const GroupStep& group = step.groups[static_cast<size_t>(kv.group)];
     const Rope& rope = config_.ropes[static_cast<size_t>(spec.rope)];
-    Tensor qkv = Rows(qkv_, int64_t{spec.heads + 2 * spec.kv_heads} * spec.head_dim, step);
-    Tensor q = Tensor::Of(q_, DType::kF32, {step.tokens, spec.heads, spec.head_dim});
-    Tensor out = Tensor::Of(attention_, DType::kF32, {step.tokens, spec.heads, spec.head_dim_v});
+    const int64_t attention_width = int64_t{spec.heads} * spec.head_dim_v;
+    Tensor qkv =
+        Rows(at_.qkv, step.tokens, int64_t{spec.heads + 2 * spec.kv_heads} * spec.head_dim);
+    Tensor q = Tensor::Of(at_.q, dtype_, {step.tokens, spec.heads, spec.head_dim});
+    Tensor out = Tensor::Of(at_.attention, dtype_, {step.tokens, spec.heads, spec.head_dim_v});
 
     ashlar_qkv_prepare prepare{};
     prepare.qkv = ToC(qkv);
@@ -147,58 +201,66 @@ class Decoder final : public Forward {
     attention.scale = spec.scale;
     attention.window = spec.window;
 
-    Tensor branch = Rows(branch_, config_.hidden, step);
-    run << device_.Matmul(qkv, Rows(normed_, config_.hidden, step), layer.qkv, layer.qkv_bias)
-        << device_.QkvPrepare(prepare) << device_.Attention(kv.row, attention)
-        << device_.Matmul(branch, Rows(attention_, int64_t{spec.heads} * spec.head_dim_v, step),
-                          layer.output, layer.output_bias);
-    if (config_.sandwich_norms)
-      run << device_.RmsNorm(branch, branch, layer.post_attention_norm, config_.norm_eps);
+    Project(run, {.out = qkv,
+                  .x = Hidden(step),
+                  .weight = &layer.qkv,
+                  .bias = layer.qkv_bias,
+                  .norm = layer.attention_norm,
+                  .eps = config_.norm_eps});
+    run << device_.QkvPrepare(prepare) << device_.Attention(kv.row, attention);
+    AddBranch(run, Rows(at_.attention, step.tokens, attention_width), layer.output,
+              layer.output_bias, layer.post_attention_norm, step);
   }
 
-  // branch = down(act(gate) * up) over normed
   void MlpHalf(Chain& run, const LayerWeights& layer, const StepInput& step) {
-    Tensor gate_up = Rows(gate_up_, 2 * config_.intermediate, step);
-    Tensor mlp = Rows(mlp_, config_.intermediate, step);
-    Tensor branch = Rows(branch_, config_.hidden, step);
-    ashlar_activation activation =
-        config_.activation == Activation::kSilu ? ASHLAR_SILU : ASHLAR_GELU_TANH;
-    run << device_.Matmul(gate_up, Rows(normed_, config_.hidden, step), layer.gate_up)
-        << device_.GatedActivation(mlp, gate_up, activation)
-        << device_.Matmul(branch, mlp, layer.down);
-    if (config_.sandwich_norms)
-      run << device_.RmsNorm(branch, branch, layer.post_mlp_norm, config_.norm_eps);
+    Tensor mlp = Rows(at_.mlp, step.tokens, config_.intermediate);
+    Project(run, {.out = mlp,
+                  .x = Hidden(step),
+                  .weight = &layer.gate_up,
+                  .norm = layer.mlp_norm,
+                  .eps = config_.norm_eps,
+                  .gated = true,
+                  .activation =
+                      config_.activation == Activation::kSilu ? ASHLAR_SILU : ASHLAR_GELU_TANH});
+    AddBranch(run, mlp, layer.down, {}, layer.post_mlp_norm, step);
   }
 
   // Only the rows whose logits are wanted go through the last norm and the head.
-  void Head(Chain& run, const ModelWeights& weights, const StepInput& step, const Tensor& logits) {
-    Tensor hidden = Tensor::Of(last_hidden_, DType::kF32, {step.logit_rows, config_.hidden});
-    Tensor branch = Tensor::Of(last_branch_, DType::kF32, {step.logit_rows, config_.hidden});
-    Tensor normed = Tensor::Of(normed_, DType::kF32, {step.logit_rows, config_.hidden});
-    run << device_.Gather(hidden, Rows(hidden_, config_.hidden, step), step.logit_tokens)
-        << device_.Gather(branch, Rows(branch_, config_.hidden, step), step.logit_tokens)
-        << device_.AddRmsNorm(normed, hidden, branch, weights.final_norm, config_.norm_eps)
-        << device_.Matmul(logits, normed, config_.tied_head ? weights.embedding : weights.head);
+  void Head(Chain& run, const ModelWeights& weights, const StepInput& step) {
+    Tensor hidden = Hidden(step);
+    if (step.logit_rows < step.tokens) {
+      hidden = Rows(at_.last_hidden, step.logit_rows, config_.hidden);
+      run << device_.Gather(hidden, Hidden(step), step.logit_tokens);
+    }
+    Project(run, {.out = Logits(step),
+                  .x = hidden,
+                  .weight = config_.tied_head ? &weights.embedding : &weights.head,
+                  .norm = weights.final_norm,
+                  .eps = config_.norm_eps});
   }
 
   const ModelConfig& config_;
   const Device& device_;
+  DType dtype_;
   Buffer memory_;
   int max_tokens_, max_logit_rows_;
-  float *hidden_, *normed_, *branch_, *qkv_, *q_, *attention_, *gate_up_, *mlp_;
-  float *last_hidden_, *last_branch_, *logits_;
+  Activations at_;
 };
 
 }  // namespace
 
-int64_t ForwardWorkspaceBytes(const ModelConfig& config, int max_tokens, int max_logit_rows) {
-  return Floats(config, max_tokens, max_logit_rows) * static_cast<int64_t>(sizeof(float));
+int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int max_tokens,
+                              int max_logit_rows) {
+  Region region(nullptr);
+  Activations counted(region, config, activations, max_tokens, max_logit_rows);
+  return region.used();
 }
 
 Result<std::unique_ptr<Forward>> Forward::Create(const ModelConfig& config, const Device& device,
                                                  int max_tokens, int max_logit_rows) {
   Check(config.has_forward, "only architectures with a forward pass are served");
-  Result<Buffer> memory = device.Alloc(ForwardWorkspaceBytes(config, max_tokens, max_logit_rows));
+  Result<Buffer> memory = device.Alloc(
+      ForwardWorkspaceBytes(config, device.plugin().activations(), max_tokens, max_logit_rows));
   if (!memory) return memory.problems();
   return std::unique_ptr<Forward>(
       std::make_unique<Decoder>(config, device, std::move(*memory), max_tokens, max_logit_rows));

@@ -34,7 +34,7 @@ struct StepInput {
   const int32_t* query_start = nullptr;  // [sequences + 1]
   const int32_t* context = nullptr;      // [sequences] tokens in the cache after this step
   std::vector<GroupStep> groups;
-  int logit_rows = 0;                     // tokens whose logits are wanted
+  int logit_rows = 0;                     // tokens whose logits are wanted; all, or picked by
   const int32_t* logit_tokens = nullptr;  // [logit_rows] index into the step's tokens
 };
 
@@ -79,9 +79,13 @@ class Forward {
   // valid until the next call.
   virtual Result<Tensor> Run(const ModelWeights& weights, const std::vector<LayerKv>& kv,
                              const StepInput& step) = 0;
+  // Where a run of that step leaves its logits.
+  virtual Tensor Logits(const StepInput& step) const = 0;
 };
 
-// Bytes of activations that Create would allocate; a term of the plan's workspace.
-int64_t ForwardWorkspaceBytes(const ModelConfig& config, int max_tokens, int max_logit_rows);
+// Bytes of activations that Create would allocate on a plugin with this type of activations; a term
+// of the plan's workspace.
+int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int max_tokens,
+                              int max_logit_rows);
 
 }  // namespace ashlar

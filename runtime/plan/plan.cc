@@ -9,10 +9,12 @@
 namespace ashlar {
 
 void SizePools(Draft& draft) {
-  int64_t workspace =
-      ForwardWorkspaceBytes(draft.model, draft.plan.batch_tokens, draft.plan.max_sequences);
-  draft.problems = SizeMemory(draft.plan, draft.spec, draft.selector->target().device,
-                              draft.weights.bytes, workspace);
+  const DeviceInfo& device = draft.selector->target().device;
+  // Plugins on the host compute in float32, those on GPUs in bfloat16.
+  DType activations = device.memory_space == "host" ? DType::kF32 : DType::kBF16;
+  int64_t workspace = ForwardWorkspaceBytes(draft.model, activations, draft.plan.batch_tokens,
+                                            draft.plan.max_sequences);
+  draft.problems = SizeMemory(draft.plan, draft.spec, device, draft.weights.bytes, workspace);
 }
 
 void CompareShapes(Draft& draft) {

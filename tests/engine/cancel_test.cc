@@ -27,7 +27,7 @@ TEST(Cancel, EndsARunningRequestAtOnceAndGivesItsBlocksBack) {
   toy->Flush();
   Answer answer = Wait(*events);
   EXPECT_EQ(answer.finish, FinishReason::kCancelled);
-  EXPECT_EQ(answer.ids.size(), 5u);
+  EXPECT_EQ(answer.ids.size(), 4u);  // the fifth step is still under way
   EngineStats stats = toy.stats();
   EXPECT_EQ(stats.running, 0);
   EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
@@ -67,6 +67,7 @@ TEST(Cancel, EndsAPreemptedRequest) {
   toy->Flush();
   for (auto& queue : events) EXPECT_EQ(Wait(*queue).finish, FinishReason::kCancelled);
   EXPECT_EQ(toy.stats().groups[0].free, 8);
+  ASSERT_TRUE(toy->Step().ok());  // takes in the step that was under way
   EXPECT_TRUE(toy->idle());
 }
 
@@ -130,7 +131,7 @@ TEST(Cancel, AfterTheEndInTheSameStepIsNothing) {
   for (int i = 0; i < 1000; ++i) {
     auto events = std::make_shared<EventQueue>();
     uint64_t id = toy.Accept(Long(1), events);
-    ASSERT_TRUE(toy->Step().ok());
+    while (!toy->idle()) ASSERT_TRUE(toy->Step().ok());
     toy->Cancel(id);
     toy->Flush();
     Answer answer = Wait(*events);

@@ -45,7 +45,10 @@ class NoForward final : public Forward {
   }
   Result<Tensor> Run(const ModelWeights&, const std::vector<LayerKv>&,
                      const StepInput& step) override {
-    return Tensor::Of(logits_.data(), DType::kF32, {step.logit_rows, vocab_});
+    return Logits(step);
+  }
+  Tensor Logits(const StepInput& step) const override {
+    return Tensor::Of(const_cast<float*>(logits_.data()), DType::kF32, {step.logit_rows, vocab_});
   }
 
  private:

@@ -180,7 +180,7 @@ TEST(Prefix, UniquePromptsLeaveNothingBehind) {
   auto events = std::make_shared<EventQueue>();
   for (int i = 0; i < 4000; ++i) {
     toy.Accept(Greedy(RandomPrompt(random, 40), 1), events);
-    ASSERT_TRUE(toy->Step().ok());
+    while (!toy->idle()) ASSERT_TRUE(toy->Step().ok());
     toy->Flush();
     int64_t names = toy.stats().prefix_names;
     if (i == 1000) settled = names;
