@@ -10,13 +10,14 @@ command -v patchelf >/dev/null || apt-get install -y -q --no-install-recommends 
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib/ashlar"
 cp "$build/bin/ashlar" "$out/bin/"
+[ ! -e "$build/bin/bench_engine" ] || cp "$build/bin/bench_engine" "$out/bin/"
 cp "$build"/lib/ashlar/libashlar_{reference,cpu}.so "$out/lib/ashlar/"
 ldd "$out/bin/ashlar" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r name path; do
   case $name in libc.so* | libm.so* | libstdc++.so* | libgcc_s.so*) continue ;; esac
   cp -L "$path" "$out/lib/$name"
 done
 find "$out" -type f -exec strip --strip-unneeded {} +
-patchelf --set-rpath '$ORIGIN/../lib' "$out/bin/ashlar"
+patchelf --set-rpath '$ORIGIN/../lib' "$out"/bin/*
 find "$out/lib" -maxdepth 1 -name '*.so*' -exec patchelf --set-rpath '$ORIGIN' {} +
 
 "$out/bin/ashlar" version
