@@ -81,7 +81,7 @@ std::optional<Rejection> MakeThePlan(Running& run, const PluginScan& scan, const
   for (const Plugin* plugin : scan.plugins)
     rows.insert(rows.end(), plugin->rows().begin(), plugin->rows().end());
   Problems unservable = CheckServable(run.plan, rows);
-  if (!run.source.config.has_forward) return Rejection{ReadyCheck::kSource, unservable};
+  if (run.source.config.plan_only()) return Rejection{ReadyCheck::kSource, unservable};
   PassThrough(readiness, ReadyCheck::kPlatform);
   if (!unservable.empty()) return Rejection{ReadyCheck::kBackends, unservable};
   PassThrough(readiness, ReadyCheck::kBackends);

@@ -7,12 +7,6 @@
 namespace ashlar {
 namespace {
 
-// Bytes of weights when there is no file to ask: every parameter in the stated type.
-int64_t EstimatedBytes(const ModelConfig& config) {
-  const DTypeInfo& info = Info(config.weight_dtype);
-  return config.parameters() / info.elements * info.bytes;
-}
-
 Problems GeometryDifferences(const Spec& spec, const ModelConfig& stated,
                              const ModelConfig& found) {
   Problems problems;
@@ -67,7 +61,7 @@ Result<ModelSource> OpenSource(const Spec& spec, bool plan_only) {
                                       : OpenBuiltinCheckpoint(spec.source.builtin);
   if (!checkpoint) {
     if (!stated || !plan_only) return checkpoint.problems();
-    return ModelSource{std::nullopt, *stated, WeightFacts{EstimatedBytes(*stated)}};
+    return ModelSource{std::nullopt, *stated, WeightFacts{stated->weight_bytes()}};
   }
   Result<ModelConfig> config = ReadModelConfig(*checkpoint);
   if (!config) return config.problems();
@@ -76,7 +70,7 @@ Result<ModelSource> OpenSource(const Spec& spec, bool plan_only) {
     if (!differences.empty()) return differences;
   }
   bool has_weights = checkpoint->format != Checkpoint::Format::kConfigOnly;
-  WeightFacts facts{has_weights ? checkpoint->total_bytes() : EstimatedBytes(*config)};
+  WeightFacts facts{has_weights ? checkpoint->total_bytes() : config->weight_bytes()};
   return ModelSource{std::move(*checkpoint), std::move(*config), facts};
 }
 

@@ -119,7 +119,7 @@ Result<ModelConfig> ReadModelConfig(const Json& json, const std::string& place) 
     config.architecture = name;
     config.family = name;
     config.quantization = std::move(quantization);
-    config.has_forward = row.has_forward && config.quantization.method.empty();
+    config.has_forward = row.has_forward;
     row.from_config(reader, config);
     ReadEndIds(model, config.eos);
     return Finish(reader, std::move(config));

@@ -62,7 +62,7 @@ struct Quantization {
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", "gemma3": the row of the architecture table
   std::string family;        // as the file names it: "LlamaForCausalLM"
-  bool has_forward = true;   // false: plan only
+  bool has_forward = true;   // of the architecture; see plan_only
   int64_t hidden = 0, intermediate = 0, vocab = 0;
   // In the order in which they run, an encoder's before its decoder's. A model layer with two
   // caches stands here twice: self-attention and then cross-attention in the decoder of an
@@ -86,6 +86,8 @@ struct ModelConfig {
   WeightCount weights;  // of the language model, without towers for other inputs
   Quantization quantization;
 
+  // Neither the architecture without a forward pass nor quantised matrices can be carried out.
+  bool plan_only() const { return !has_forward || !quantization.method.empty(); }
   int64_t parameters() const;
   // What the weights take when no file is there to ask.
   int64_t weight_bytes() const;

@@ -258,7 +258,7 @@ int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int 
 
 Result<std::unique_ptr<Forward>> Forward::Create(const ModelConfig& config, const Device& device,
                                                  int max_tokens, int max_logit_rows) {
-  Check(config.has_forward, "only architectures with a forward pass are served");
+  Check(!config.plan_only(), "only models with a forward pass are served");
   Result<Buffer> memory = device.Alloc(
       ForwardWorkspaceBytes(config, device.plugin().activations(), max_tokens, max_logit_rows));
   if (!memory) return memory.problems();

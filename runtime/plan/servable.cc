@@ -46,6 +46,12 @@ Problems CheckServable(const Plan& plan, const std::vector<AttentionRow>& rows) 
                         fmt::format("architecture {} can be planned only", plan.model.architecture),
                         "an architecture with a forward pass", "serve another model"});
   }
+  if (const std::string& method = plan.model.quantization.method; !method.empty()) {
+    problems.push_back({"source",
+                        fmt::format("weights quantised as {} can be planned only", method),
+                        "safetensors in float32, float16 or bfloat16, or GGUF",
+                        "serve the model from its unquantised checkpoint or a GGUF file"});
+  }
   for (const KvGroup& group : plan.groups) {
     for (const AttentionGroup& attention : group.attention)
       CheckRow(plan, group, attention, rows, problems);

@@ -131,7 +131,8 @@ TEST(ModelConfig, AWrapperHandsItsQuantizationToTheLanguageModel) {
   config["quantization_config"] = {{"quant_method", "fp8"}};
   ModelConfig model = ReadModelConfig(config, "config.json").value();
   EXPECT_EQ(model.quantization.method, "fp8");
-  EXPECT_FALSE(model.has_forward);
+  EXPECT_TRUE(model.has_forward);
+  EXPECT_TRUE(model.plan_only());
 }
 
 TEST(ModelConfig, MoreWeightsThanAnyModelAreRefused) {

@@ -46,7 +46,7 @@ std::string ModelText(const std::string& name, const ModelConfig& model) {
       fmt::format("{}: {}, {:.2f} B weights, {:.1f} GB{}, context {}{}\n", name, model.architecture,
                   model.weights.total() / 1e9, static_cast<double>(model.weight_bytes()) / 1e9,
                   model.quantization.method.empty() ? "" : " " + model.quantization.method,
-                  model.context_length, model.has_forward ? "" : ", plan only");
+                  model.context_length, model.plan_only() ? ", plan only" : "");
   std::vector<std::pair<std::string, int>> kinds;
   for (const LayerSpec& layer : model.layers) {
     std::string kind = LayerText(layer);
