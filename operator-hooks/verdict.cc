@@ -8,7 +8,6 @@
 #include "checkpoint/checkpoint.h"
 #include "model/config.h"
 #include "plan/plan.h"
-#include "plan/select.h"
 
 namespace ashlar::hooks {
 namespace {
@@ -44,8 +43,7 @@ Result<std::optional<Geometry>> GeometryOf(const Spec& spec) {
   Result<ModelConfig> config =
       ReadModelConfig(*spec.source.config, spec.origins.Place("source.config"));
   if (!config) return config.problems();
-  const DTypeInfo& type = Info(config->weight_dtype);
-  WeightFacts weights{config->parameters() / type.elements * type.bytes};
+  WeightFacts weights{config->weight_bytes()};
   return std::optional(Geometry{*std::move(config), weights});
 }
 
@@ -53,7 +51,7 @@ std::string BackendsOf(const Plan& plan) {
   std::string text;
   for (const KvGroup& group : plan.groups) {
     for (const AttentionGroup& attention : group.attention) {
-      std::string_view row = attention.op_driven ? kOpDriven : attention.row;
+      std::string_view row = attention.backend();
       if (!row.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ",", group.name, row);
     }
   }

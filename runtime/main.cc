@@ -43,6 +43,8 @@ int Main(int argc, char** argv) {
                    "a captured file or a named profile (default: this machine)");
   plan->add_option("-o,--output", planning.output, "text, yaml or json")
       ->check(CLI::IsMember({"text", "yaml", "json"}));
+  plan->add_flag("--full", planning.full,
+                 "text with all reasons of every candidate, all layers and strides");
   plan->add_flag("--emit-config", planning.emit_config,
                  "print the model's config.json for source.config instead");
   plan->add_flag("--sweep", planning.sweep, "plan on every named profile, as a table");
@@ -65,6 +67,10 @@ int Main(int argc, char** argv) {
   import->add_option("-f,--file", importing.file,
                      "a Pod, a workload or a KServe LLMInferenceService");
   import->add_option("--container", importing.container, "of a pod with several");
+  import->add_option("--config", importing.config,
+                     "the model's config.json: says what vLLM would choose, and what you get");
+  import->add_option("--platform", importing.platform,
+                     "with --config: a captured file or a named profile (default: this machine)");
   import->add_option("words", importing.words, "after --: vllm serve MODEL ...");
 
   std::string capture;

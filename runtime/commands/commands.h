@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/problem.h"
+#include "base/result.h"
+#include "probe/platform.h"
 
 namespace ashlar {
 
@@ -13,11 +15,15 @@ inline constexpr int kRefused = 2;  // the input has problems; they are on stder
 // Problems on stderr; kRefused.
 int Report(const Problems& problems);
 
+// A capture or a profile; "": this machine with the plugins of that folder.
+Result<Platform> PlatformOf(const std::string& file_or_name, const std::string& plugins);
+
 struct PlanOptions {
   std::string file;
   std::string platform;  // a capture or a profile; "": this machine
   std::string plugins;   // folder of plugins for this machine; "": the default
   std::string output = "text";
+  bool full = false;  // of the text: every candidate with its reasons, every stride
   bool emit_config = false;
   bool sweep = false;
   std::string with;                  // another plan's document
@@ -35,8 +41,11 @@ struct ImportOptions {
   std::string file;       // a manifest, or ""
   std::string container;  // of the manifest
   std::vector<std::string> words;
+  std::string config;    // the model's config.json or its folder; "": source.path, if it is here
+  std::string platform;  // to compare on: a capture or a profile; "": this machine
 };
-// kRefused also when a flag is refused: the spec is printed all the same, and says so.
+// Where the model's geometry is at hand, what vLLM would choose stands beside what the plan
+// chooses. kRefused also when a flag is refused: the spec is printed all the same, and says so.
 int ImportSpec(const ImportOptions& options);
 
 // docs/backends.md on stdout.

@@ -16,9 +16,9 @@
 namespace ashlar {
 namespace {
 
-std::string Render(const Plan& plan, const std::string& output) {
-  if (output == "json") return ToJson(plan).dump(2) + "\n";
-  return output == "yaml" ? ToYaml(plan) : ToText(plan);
+std::string Render(const Plan& plan, const PlanOptions& options) {
+  if (options.output == "json") return ToJson(plan).dump(2) + "\n";
+  return options.output == "yaml" ? ToYaml(plan) : ToText(plan, options.full);
 }
 
 int EmitConfig(const std::string& file, const ModelSource& source) {
@@ -102,10 +102,7 @@ int PlanCommand(const PlanOptions& options) {
     std::cout << SweepTable(*spec, *source) << std::flush;
     return 0;
   }
-  Result<Platform> platform =
-      options.platform.empty()
-          ? Result<Platform>(ProbePlatform({.plugin_directory = options.plugins, .root = ""}))
-          : ReadPlatform(options.platform);
+  Result<Platform> platform = PlatformOf(options.platform, options.plugins);
   if (!platform) return Report(platform.problems());
   if (options.catalogue == "vllm") return ShowReference(options, *spec, *platform, *source);
   if (!options.assume.empty()) {
@@ -117,7 +114,7 @@ int PlanCommand(const PlanOptions& options) {
   plan->model_name = ServedName(*spec);
   FindChanges(*plan, *spec, *platform, source->config, source->weights);
   if (!options.with.empty()) return Compare(*plan, options.with);
-  std::cout << Render(*plan, options.output) << std::flush;
+  std::cout << Render(*plan, options) << std::flush;
   return 0;
 }
 

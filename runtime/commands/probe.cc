@@ -6,6 +6,11 @@
 
 namespace ashlar {
 
+Result<Platform> PlatformOf(const std::string& file_or_name, const std::string& plugins) {
+  if (!file_or_name.empty()) return ReadPlatform(file_or_name);
+  return ProbePlatform({.plugin_directory = plugins, .root = ""});
+}
+
 int ProbeCommand(const std::string& capture, const std::string& plugins) {
   Platform platform = ProbePlatform({.plugin_directory = plugins, .root = ""});
   std::string document = ToJson(platform).dump(2);

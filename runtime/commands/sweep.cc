@@ -11,8 +11,8 @@ namespace {
 std::string Backends(const KvGroup& group) {
   std::string text;
   for (const AttentionGroup& attention : group.attention) {
-    if (attention.row.empty()) continue;
-    text += (text.empty() ? "" : ", ") + attention.row;
+    if (attention.backend().empty()) continue;
+    text += (text.empty() ? "" : ", ") + std::string(attention.backend());
   }
   return text.empty() ? "-" : text;
 }

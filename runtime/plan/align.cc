@@ -18,14 +18,14 @@ std::optional<int> Multiple(int64_t least, int64_t step) {
 }  // namespace
 
 std::optional<StateBlock> AlignToStates(const StateNeed& need, int tokens) {
-  int64_t step = std::max(need.kernel_block, tokens);
+  int64_t step = std::max(need.kernel_block, tokens);  // whole steps never shrink the block
   if (need.chunk > 0) step = std::lcm(int64_t{need.chunk}, step);
   int64_t least = (need.state_page - 1) / need.token_page + 1;
   std::optional<int> wanted = Multiple(least, step);
   if (!wanted) return std::nullopt;
 
   StateBlock block;
-  block.tokens = std::max(tokens, *wanted);
+  block.tokens = *wanted;
   std::optional<int64_t> page = CheckedMul(int64_t{block.tokens}, need.token_page);
   if (!page) return std::nullopt;
   if (*page > need.state_page) {

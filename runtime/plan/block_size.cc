@@ -71,13 +71,13 @@ std::string Names(const std::vector<const AttentionRow*>& rows) {
   return text;
 }
 
-// A size that all rows wish for, or 0.
+// A size that all rows wish for, or 0. A row wishes only for what it accepts.
 int SharedPreference(const std::vector<const AttentionRow*>& rows) {
   int wish = PreferredBlock(*rows.front(), kDefaultBlockTokens);
   for (const AttentionRow* row : rows) {
     if (PreferredBlock(*row, kDefaultBlockTokens) != wish) return 0;
   }
-  return AllSupport(rows, wish) ? wish : 0;
+  return wish;
 }
 
 BlockStep AutomaticStep(const std::vector<const AttentionRow*>& rows) {

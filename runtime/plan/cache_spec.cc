@@ -73,6 +73,9 @@ CacheSpec CacheOf(const LayerSpec& layer, const CacheOptions& options) {
   cache.head_size = layer.head_dim;
   cache.head_size_v = info.latent ? 0 : layer.head_dim_v;
   cache.dtype = options.dtype;
+  // The keys of an indexer stand beside the latent of their token.
+  if (std::optional<int64_t> latent = ContentBytes(cache); latent && layer.indexer_bytes > 0)
+    cache.content_bytes = *latent + layer.indexer_bytes;
   cache.window = layer.window;
   if (info.retention == Retention::kEncoder) cache.encoder_tokens = options.encoder_tokens;
   return cache;

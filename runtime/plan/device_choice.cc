@@ -17,10 +17,12 @@ struct PlatformRule {
   std::string_view name;
   bool host;                     // computes in float32 in host memory
   std::string_view last_resort;  // whose rows may stand in, after its own
+  bool catalogue_only = false;   // no plugin of ours: other engines run there
 };
-constexpr std::array<PlatformRule, 4> kPlatforms = {{
+constexpr std::array<PlatformRule, 5> kPlatforms = {{
     {"cuda", false, ""},
     {"hip", false, ""},
+    {"xpu", false, "", true},
     {"cpu", true, "reference"},
     {"reference", true, ""},
 }};
@@ -52,9 +54,25 @@ std::string ProbeText(const PlatformProbe& probe) {
 std::vector<std::string> PresentPlatforms(const Platform& platform) {
   std::vector<std::string> names;
   for (const PlatformRule& rule : kPlatforms) {
-    if (DeviceOf(platform, rule.name) >= 0) names.emplace_back(rule.name);
+    if (!rule.catalogue_only && DeviceOf(platform, rule.name) >= 0) names.emplace_back(rule.name);
   }
   return names;
+}
+
+Problem NoPlugin(const Platform& platform, std::string_view name, const std::string& place) {
+  const PlatformProbe* probe = FindProbe(platform, name);
+  return {place,
+          fmt::format("{} has a device for {} but no attention backend", platform.name, name),
+          probe == nullptr ? "a plugin with attention backends" : ProbeText(*probe),
+          fmt::format("install libashlar_{}.so", name)};
+}
+
+Problem CatalogueOnly(const Platform& platform, const DeviceInfo& device,
+                      const std::string& place) {
+  return {place,
+          fmt::format("{} has a device ({}) that no plugin is for", platform.name, device.product),
+          fmt::format("{} is known to the reference catalogue alone", device.platform),
+          "add --catalogue vllm, or set platform to " + OneOf(PresentPlatforms(platform))};
 }
 
 Problem NoDevice(const Platform& platform, const std::string& asked, const std::string& place) {
@@ -111,6 +129,17 @@ void Take(DeviceChoice& choice, const Platform& platform, const PlatformRule& ru
   NoteOtherDevices(choice, platform);
 }
 
+// The first device, whether or not a row is for it.
+bool TakeAny(DeviceChoice& choice, const Platform& platform, const std::string& asked) {
+  for (const PlatformRule& rule : kPlatforms) {
+    int device = asked == "auto" || asked == rule.name ? DeviceOf(platform, rule.name) : -1;
+    if (device < 0) continue;
+    Take(choice, platform, rule, device);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // Index of the device with the most free memory, or -1. The reference plugin runs on the host,
@@ -133,20 +162,31 @@ DeviceChoice ChooseDevice(const Platform& platform, const std::string& asked,
   for (const PlatformRule& rule : kPlatforms) {
     if (asked != "auto" && asked != rule.name) continue;
     int device = DeviceOf(platform, rule.name);
-    if (device >= 0 && (asked != "auto" || HasRows(platform, rule.name))) {
+    if (device >= 0 && rule.catalogue_only) {
+      choice.problem =
+          CatalogueOnly(platform, platform.devices[static_cast<size_t>(device)], place);
+      return choice;
+    }
+    if (device >= 0 && HasRows(platform, rule.name)) {
       Take(choice, platform, rule, device);
+      return choice;
+    }
+    if (device >= 0 && asked != "auto") {
+      choice.problem = NoPlugin(platform, rule.name, place);
       return choice;
     }
     if (asked == "auto") NotePassedOver(choice, platform, rule.name);
   }
   // Without any plugin a device still explains what is missing.
-  for (const PlatformRule& rule : kPlatforms) {
-    int device = DeviceOf(platform, rule.name);
-    if (asked != "auto" || device < 0) continue;
-    Take(choice, platform, rule, device);
-    return choice;
-  }
-  choice.problem = NoDevice(platform, asked, place);
+  if (asked != "auto" || !TakeAny(choice, platform, asked))
+    choice.problem = NoDevice(platform, asked, place);
+  return choice;
+}
+
+DeviceChoice ChooseAnyDevice(const Platform& platform, const std::string& asked,
+                             const std::string& place) {
+  DeviceChoice choice;
+  if (!TakeAny(choice, platform, asked)) choice.problem = NoDevice(platform, asked, place);
   return choice;
 }
 

@@ -17,10 +17,16 @@ struct DeviceChoice {
   Problem problem;                 // when there is none
 };
 
-// `asked` is auto or one platform. Auto takes the first of cuda, hip, cpu and reference that has a
-// device and a row; of several devices of one platform the one with the most free memory.
+// `asked` is auto or one platform, which must have a device and a row. Auto takes the first of
+// cuda, hip, cpu and reference that has both; of several devices of one platform the one with the
+// most free memory. A machine whose device is known to the reference catalogue alone (xpu) is
+// refused.
 DeviceChoice ChooseDevice(const Platform& platform, const std::string& asked,
                           const std::string& place);
+
+// The same whatever plugins there are, xpu before cpu: what another engine would run on.
+DeviceChoice ChooseAnyDevice(const Platform& platform, const std::string& asked,
+                             const std::string& place);
 
 // Index of the device that carries out this platform's rows, or -1.
 int DeviceOf(const Platform& platform, std::string_view name);

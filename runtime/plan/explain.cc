@@ -148,4 +148,14 @@ Explanation Explain(const Candidate& candidate, RefusalReason reason) {
   return {};
 }
 
+std::string ValidWith(const Candidate& candidate) {
+  std::string text;
+  for (RefusalReason reason : candidate.refusals) {
+    std::string change = Explain(candidate, reason).counterfactual;
+    if (change.empty()) return "";
+    text += (text.empty() ? "" : " and ") + change;
+  }
+  return text;
+}
+
 }  // namespace ashlar

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "plan/plan.h"
-#include "plan/select.h"
 
 namespace ashlar {
 namespace {
@@ -11,16 +10,12 @@ std::string Value(const std::string& text) {
   return text.find(' ') == std::string::npos ? text : "\"" + text + "\"";
 }
 
-std::string_view BackendOf(const AttentionGroup& attention) {
-  return attention.op_driven ? kOpDriven : std::string_view(attention.row);
-}
-
 std::string SelectionLine(const Plan& plan, const KvGroup& group, const AttentionGroup& attention) {
   int64_t ratio = group.block_tokens / group.kernel_block_tokens;
   return fmt::format(
       "[select] group={} attn={} kind={} backend={} requested={} reason={} block={} kernel={} "
       "layout={} shape=[{},{},{},{}] device={}:{}",
-      group.index, attention.index, Name(group.kind), BackendOf(attention),
+      group.index, attention.index, Name(group.kind), attention.backend(),
       Value(attention.requested), Value(attention.reason), group.block_tokens,
       group.kernel_block_tokens, Name(plan.layout), group.blocks * ratio, group.head_slots,
       group.states / ratio, group.content_bytes, plan.platform, plan.device_number);

@@ -20,6 +20,9 @@
 
 namespace ashlar {
 
+// How latent attention made of the plugin's ops is shown, which no row carries out.
+inline constexpr std::string_view kOpDriven = "(op-driven)";
+
 // Layers of one KV group that one row carries out with one geometry.
 struct AttentionGroup {
   int index = 0;                      // within the KV group
@@ -30,6 +33,8 @@ struct AttentionGroup {
   std::string requested;              // what the spec asked for, or "auto"
   std::string reason;                 // "rank 0 of 2 valid", "forced by backends.default"
   std::vector<Candidate> candidates;  // every row considered, by rank
+  // What is shown as the backend: the row, "(op-driven)" or "".
+  std::string_view backend() const { return op_driven ? kOpDriven : std::string_view(row); }
 };
 
 // One step of the way to the block size that is used: each change says why.
@@ -128,9 +133,10 @@ PlanAttempt TryPlan(const Spec& spec, const Platform& platform, const ModelConfi
 // architecture without a forward pass, a planned row, a row of another plugin than the rest.
 Problems CheckServable(const Plan& plan, const std::vector<AttentionRow>& rows);
 
-// For a person: groups, chosen rows, every refused candidate with its reason, block sizes step by
-// step, memory.
-std::string ToText(const Plan& plan);
+// For a person, on one screen: groups, chosen rows and why, what stands against each row that would
+// be faster and the other rows in brief, block sizes step by step, layout, memory. `full`: every
+// candidate with all of its reasons, every layer and stride.
+std::string ToText(const Plan& plan, bool full = false);
 Json ToJson(const Plan& plan);
 std::string ToYaml(const Plan& plan);
 

@@ -114,4 +114,8 @@ struct Explanation {
 };
 Explanation Explain(const Candidate& candidate, RefusalReason reason);
 
+// The changes that would admit it, joined by "and"; "" when a reason has no way out, or there is
+// none.
+std::string ValidWith(const Candidate& candidate);
+
 }  // namespace ashlar

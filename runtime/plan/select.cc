@@ -50,17 +50,6 @@ std::string Reasons(const Candidate& candidate) {
   return text;
 }
 
-std::string Changes(const Candidate& candidate) {
-  std::string text;
-  for (RefusalReason reason : candidate.refusals) {
-    std::string change = Explain(candidate, reason).counterfactual;
-    if (change.empty()) return "";
-    if (!text.empty()) text += " and ";
-    text += change;
-  }
-  return text;
-}
-
 std::string Describe(const AttentionRequest& request, const Target& target) {
   return fmt::format("{}, {} heads on {} KV heads of {}, KV in {} on {} ({})", Name(request.kind),
                      request.heads, request.kv_heads, request.head_dim, Info(request.kv_dtype).name,
@@ -83,10 +72,19 @@ std::vector<std::string> ValidNames(const std::vector<Candidate>& candidates) {
 Problem NothingValid(const std::vector<Candidate>& candidates, const AttentionRequest& request,
                      const Target& target, const std::string& group) {
   std::string reasons, change;
+  std::vector<std::string> elsewhere;
   for (const Candidate& candidate : candidates) {
-    if (!reasons.empty()) reasons += "; ";
-    reasons += fmt::format("{}: {}", candidate.row, Reasons(candidate));
-    if (change.empty()) change = Changes(candidate);
+    if (change.empty()) change = ValidWith(candidate);
+    if (candidate.refusals.Has(RefusalReason::kOtherDevice)) {
+      elsewhere.push_back(candidate.row);
+      continue;
+    }
+    reasons +=
+        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", candidate.row, Reasons(candidate));
+  }
+  if (!elsewhere.empty()) {
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", fmt::join(elsewhere, ", "),
+                           Text(RefusalReason::kOtherDevice));
   }
   return {fmt::format("group {}", group),
           "no valid attention backend for " + Describe(request, target),
@@ -98,7 +96,7 @@ Problem NothingValid(const std::vector<Candidate>& candidates, const AttentionRe
 Problem ForcedInvalid(const Candidate& forced, const std::vector<Candidate>& candidates,
                       const Wish& wish, const std::string& group, const Origins& origins) {
   std::vector<std::string> valid = ValidNames(candidates);
-  std::string next = Changes(forced);
+  std::string next = ValidWith(forced);
   if (next.empty() && !valid.empty()) next = "use " + OneOf(valid);
   if (next.empty()) next = fmt::format("take {} out", wish.use_field);
   return {origins.Place(wish.use_field),

@@ -63,8 +63,7 @@ struct Selection {
   Problem problem;
 };
 
-// How an op-driven group's backend is shown, and why it has none.
-inline constexpr std::string_view kOpDriven = "(op-driven)";
+// Why an op-driven group has no row.
 inline constexpr std::string_view kNoMlaRow = "no MLA backend registered";
 
 // Chooses rows for the groups of one plan. Candidates of equal wishes and requests are judged once.

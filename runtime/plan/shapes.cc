@@ -241,6 +241,7 @@ DeclaredShape Declare(const AttentionRow& row, const LayerSpec& layer, int kerne
   int64_t values = layer.head_dim;
   if (!row.mla) values += layer.head_dim_v > 0 ? layer.head_dim_v : layer.head_dim;
   int64_t token_bytes = heads * StorageBytes(kv_dtype, values).value_or(0);
+  if (row.sparse) token_bytes += layer.indexer_bytes;
   DeclaredShape shape;
   shape.head_slots = row.head_slots > 0 ? row.head_slots : heads;
   shape.states = kernel_block_tokens;
@@ -250,7 +251,8 @@ DeclaredShape Declare(const AttentionRow& row, const LayerSpec& layer, int kerne
 }
 
 DeclaredShape DeclareLatentOps(const LayerSpec& layer, int kernel_block_tokens, DType kv_dtype) {
-  return {1, kernel_block_tokens, StorageBytes(kv_dtype, layer.head_dim).value_or(0), false};
+  int64_t latent = StorageBytes(kv_dtype, layer.head_dim).value_or(0);
+  return {1, kernel_block_tokens, latent + layer.indexer_bytes, false};
 }
 
 Problems CheckDeclaredShapes(const Plan& plan, const std::vector<AttentionRow>& rows) {

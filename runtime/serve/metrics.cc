@@ -34,10 +34,11 @@ void AddSelection(const Plan& plan, const KvGroup& group, MetricPage& page) {
   for (const AttentionGroup& attention : group.attention) {
     std::string attn = std::to_string(attention.index);
     page.Add(MetricId::kBackendInfo,
-             {plan.model_name, group.name, attn, std::string(Name(group.kind)), attention.row,
-              attention.requested, attention.reason, std::string(Info(group.dtype).name),
-              std::to_string(attention.layer.head_dim), std::to_string(group.block_tokens),
-              std::to_string(group.kernel_block_tokens), std::string(Name(plan.layout))},
+             {plan.model_name, group.name, attn, std::string(Name(group.kind)),
+              std::string(attention.backend()), attention.requested, attention.reason,
+              std::string(Info(group.dtype).name), std::to_string(attention.layer.head_dim),
+              std::to_string(group.block_tokens), std::to_string(group.kernel_block_tokens),
+              std::string(Name(plan.layout))},
              1);
     for (const Candidate& candidate : attention.candidates) {
       for (RefusalReason reason : candidate.refusals) {
@@ -72,7 +73,9 @@ void AddGroup(const Plan& plan, const KvGroup& group, const EngineStats::Group& 
 
 void AddPlan(const Plan& plan, const EngineStats& stats, MetricPage& page) {
   page.Add(MetricId::kPlatformInfo, {plan.platform, plan.platform_name, plan.product}, 1);
+  page.Add(MetricId::kCacheBlockTokens, {}, plan.cache_block_tokens);
   page.Add(MetricId::kHashBlockTokens, {}, plan.hash_block_tokens);
+  page.Add(MetricId::kSchedulerBlockTokens, {}, plan.scheduler_block_tokens);
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     AddGroup(plan, plan.groups[i], i < stats.groups.size() ? stats.groups[i] : EngineStats::Group{},
              page);

@@ -64,6 +64,16 @@ TEST(Page, OfLatentAttentionHasNoValues) {
   EXPECT_EQ(PageBytes(CacheOf(layer, {}), 16), 18'432);
 }
 
+TEST(Page, OfSparseLatentAttentionHoldsTheIndexersKeys) {
+  LayerSpec layer;
+  layer.kind = KvKind::kMla;
+  layer.kv_heads = 1;
+  layer.head_dim = 576;
+  layer.sparse = true;
+  layer.indexer_bytes = 132;
+  EXPECT_EQ(PageBytes(CacheOf(layer, {}), 64), 64 * (1152 + 132));
+}
+
 TEST(Page, TakesContentThatIsNoMultipleOfTheType) {
   CacheSpec packed = Latent(576);
   packed.content_bytes = 656;

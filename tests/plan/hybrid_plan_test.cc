@@ -192,6 +192,9 @@ TEST(LatentPlan, WithoutARowIsMadeOfOps) {
   const AttentionGroup& attention = plan.groups[0].attention[0];
   EXPECT_TRUE(attention.op_driven);
   EXPECT_EQ(attention.row, "");
+  EXPECT_EQ(attention.backend(), "(op-driven)");
+  EXPECT_THAT(ToText(plan), ::testing::HasSubstr("0.0: (op-driven), no MLA backend registered"));
+  EXPECT_EQ(ToJson(plan)["kvGroups"][0]["attention"][0]["backend"], "(op-driven)");
   EXPECT_EQ(attention.reason, "no MLA backend registered");
   EXPECT_EQ(plan.groups[0].page_bytes, 16 * 576 * 2);
   EXPECT_EQ(plan.groups[0].kernel_block_tokens, 16);

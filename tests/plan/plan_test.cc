@@ -145,6 +145,15 @@ TEST(MakePlan, RefusesALayoutThatNoRowTakes) {
   EXPECT_EQ(plan.layout_reason, "kv.layout");
 }
 
+TEST(MakePlan, PagesOfOneShapeButOtherBytesNeedABlockCompactLayout) {
+  Platform platform = CpuPlatform();
+  for (AttentionRow& row : platform.rows) row.layouts = {KvLayout::kLHBNC, KvLayout::kLBNHC};
+  EXPECT_EQ(Made(BasicSpec(), platform).layout, KvLayout::kLHBNC);
+  ModelConfig model = HybridModel();
+  model.layers.back().head_dim = model.layers.back().head_dim_v = 64;
+  EXPECT_EQ(Made(BasicSpec(), platform, model).layout, KvLayout::kLBNHC);
+}
+
 TEST(MakePlan, RefusesToSplitBlocksWhereLayersLieBetween) {
   Platform platform = CpuPlatform();
   platform.rows[0].kernel_blocks = {testing::Exact(32)};
@@ -188,56 +197,6 @@ TEST(MakePlan, RefusesSeveralDevices) {
   EXPECT_EQ(Refusal(spec),
             "model.yaml:3:20 parallel.tensor: 2 is not usable: 1: a plan uses one device; set it "
             "to 1");
-}
-
-TEST(MakePlan, WithoutADeviceSaysWhatTheProbeSaw) {
-  Platform platform = CpuPlatform();
-  platform.probes[0] = {"cuda", ProbeOutcome::kNoDriver, "libcuda.so.1 is missing",
-                        "install the NVIDIA driver"};
-  Spec spec = Placed(BasicSpec(), "platform", 6, 11);
-  spec.platform = "cuda";
-  PlanAttempt attempt = TryPlan(spec, platform, HybridModel(), {});
-  EXPECT_EQ(attempt.check, "platform");
-  EXPECT_EQ(Text(attempt.problems),
-            "model.yaml:6:11 platform: no cuda device on laptop: cuda: noDriver, libcuda.so.1 is "
-            "missing; install the NVIDIA driver");
-  spec.platform = "hip";
-  EXPECT_EQ(Refusal(spec, platform),
-            "model.yaml:6:11 platform: no hip device on laptop: hip: absent, no /dev/kfd; set "
-            "platform to cpu or reference");
-}
-
-TEST(MakePlan, AutoSaysWhyABetterPlatformIsNotUsed) {
-  Platform platform = CpuPlatform();
-  platform.probes[0] = {"cuda", ProbeOutcome::kNoAccess, "/dev/nvidia0: permission denied",
-                        "add the device to the container"};
-  EXPECT_THAT(Made(BasicSpec(), platform).notes,
-              ElementsAre("platform: cuda is not used: noAccess, /dev/nvidia0: permission denied; "
-                          "add the device to the container"));
-  platform.devices.push_back(CudaDevice(90));
-  EXPECT_THAT(Made(BasicSpec(), platform).notes,
-              ElementsAre("platform: cuda has a device but no plugin with attention backends"));
-}
-
-TEST(MakePlan, TakesTheFreestOfSeveralDevices) {
-  Platform platform;
-  platform.name = "node";
-  platform.devices = {CudaDevice(90, 0, int64_t{4} << 30), CudaDevice(90, 1, int64_t{79} << 30)};
-  platform.rows = {testing::AnyRow("FLASH", {testing::Multiple(16)}, "cuda")};
-  Plan plan = Made(BasicSpec(), platform);
-  EXPECT_EQ(plan.device, 1);
-  EXPECT_EQ(plan.device_number, 1);
-  EXPECT_THAT(plan.notes, ElementsAre("device 1 of cuda is used, it has the most free memory (0: "
-                                      "4 GiB, 1: 79 GiB)"));
-}
-
-TEST(MakePlan, NumbersTheDeviceAsItsPluginDoes) {
-  Platform platform = CpuPlatform();
-  platform.devices.insert(platform.devices.begin(), CudaDevice(90));
-  Plan plan = Made(BasicSpec(), platform);
-  EXPECT_EQ(plan.device, 1);  // in the list
-  EXPECT_EQ(plan.device_number, 0);
-  EXPECT_THAT(SelectionLines(plan).front(), HasSubstr(" device=cpu:0"));
 }
 
 TEST(MakePlan, CutsTheContextToWhatFits) {
@@ -361,6 +320,14 @@ TEST(CheckServable, RefusesWhatCanOnlyBeShown) {
             "serve another model\n"
             "group full_attention attn 0: CPU_PAGED: planned, no kernel yet: a backend with a "
             "kernel; choose another backend or platform");
+}
+
+TEST(CheckServable, NamesTheQuantisationRatherThanTheArchitecture) {
+  ModelConfig model = HybridModel();
+  model.quantization.method = "fp8";
+  EXPECT_EQ(Text(CheckServable(Made(BasicSpec(), CpuPlatform(), model), CpuPlatform().rows)),
+            "source: weights quantised as fp8 can be planned only: safetensors in float32, float16 "
+            "or bfloat16, or GGUF; serve the model from its unquantised checkpoint or a GGUF file");
 }
 
 TEST(CheckServable, RefusesRowsOfTwoPlugins) {

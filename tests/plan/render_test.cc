@@ -62,6 +62,9 @@ void ExpectGolden(const std::string& name, const std::string& text) {
 }
 
 TEST(PlanText, OfAHybridModel) { ExpectGolden("hybrid.txt", ToText(HybridPlan())); }
+TEST(PlanText, OfAHybridModelInFull) {
+  ExpectGolden("hybrid_full.txt", ToText(HybridPlan(), true));
+}
 TEST(PlanText, OfADenseModel) { ExpectGolden("dense.txt", ToText(DensePlan())); }
 TEST(PlanYaml, OfAHybridModel) { ExpectGolden("hybrid.yaml", ToYaml(HybridPlan())); }
 TEST(PlanYaml, OfADenseModel) { ExpectGolden("dense.yaml", ToYaml(DensePlan())); }

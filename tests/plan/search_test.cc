@@ -53,6 +53,15 @@ TEST(SearchJointly, FindsRowsOfOneGroupWithACommonKernelBlock) {
   EXPECT_THAT(Names(result), ElementsAre("A", "C"));
 }
 
+TEST(SearchJointly, PassesOverRowsThatTakeTheBlockOnlyInOtherParts) {
+  // A would read 64 tokens as two blocks of 32, C only whole.
+  AttentionRow a = AnyRow("A", {Exact(32)}), b = AnyRow("B", {Multiple(16)}),
+               c = AnyRow("C", {Exact(64)});
+  JointResult result = SearchJointly({{Group("g", {{&a, &b}, {&c}})}, 64, {}});
+  ASSERT_TRUE(result.choice);
+  EXPECT_THAT(Names(result), ElementsAre("B", "C"));
+}
+
 TEST(SearchJointly, KeepsTheSizeOfTheUser) {
   AttentionRow a = AnyRow("A", {Exact(128)}), b = AnyRow("B", {Exact(48)});
   EXPECT_THAT(Names(SearchJointly({{Group("g", {{&a, &b}})}, 96, {}})), ElementsAre("B"));

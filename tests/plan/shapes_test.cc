@@ -82,6 +82,18 @@ TEST(Declare, IsHeadsTokensAndContent) {
   EXPECT_EQ(Declare(latent, layer, 64, DType::kBF16).content_bytes, 1152);
 }
 
+TEST(Declare, OfSparseLatentAttentionHoldsTheIndexersKeys) {
+  LayerSpec layer = testing::FullLayer(128, 1, 576);
+  layer.sparse = true;
+  layer.indexer_bytes = 132;
+  AttentionRow row = AnyRow("SPARSE");
+  row.mla = row.sparse = true;
+  EXPECT_EQ(Declare(row, layer, 64, DType::kBF16).content_bytes, 1152 + 132);
+  EXPECT_EQ(DeclareLatentOps(layer, 64, DType::kBF16).content_bytes, 1152 + 132);
+  row.sparse = false;  // reads the latent alone
+  EXPECT_EQ(Declare(row, layer, 64, DType::kBF16).content_bytes, 1152);
+}
+
 TEST(DeclaredShapes, AgreeForASoundPlan) {
   EXPECT_THAT(CheckDeclaredShapes(HybridPlan(), CpuPlatform().rows), IsEmpty());
 }
@@ -126,6 +138,19 @@ TEST(MakePlan, RefusesARowThatDeclaresAnotherShape) {
             "the cache holds [3, 32, "
             "256] [heads, tokens, bytes] a kernel block; report this: the backend's row does not "
             "describe its kernel");
+}
+
+TEST(MakePlan, RefusesAScratchRowThatIsTriedFirst) {  // SV-15
+  Platform platform = CpuPlatform();
+  platform.rows.push_back(AnyRow("SCRATCH"));
+  platform.rows.back().head_slots = 1;
+  Spec spec = BasicSpec();
+  spec.backends["default"].prefer = {"SCRATCH"};
+  PlanAttempt attempt = TryPlan(spec, platform, DenseModel(), {});
+  EXPECT_EQ(attempt.check, "shapes");
+  EXPECT_THAT(Text(attempt.problems),
+              ::testing::StartsWith("group full_attention attn 0: SCRATCH declares [1, 16, 768] in "
+                                    "planes of its own: the cache holds [3, 16, 256] "));
 }
 
 TEST(AllocatedViews, AgreeInEveryLayout) {

@@ -130,7 +130,9 @@ TEST_F(MetricsTest, ShowsSelectionAndCacheOfEachGroup) {
   EXPECT_EQ(Metric("ashlar_kv_group_block_tokens{group=\"full_attention\",stage=\"effective\"}"),
             16);
   EXPECT_EQ(Metric("ashlar_kv_group_block_tokens{group=\"full_attention\",stage=\"kernel\"}"), 16);
-  EXPECT_EQ(Metric("ashlar_kv_hash_block_tokens"), 16);
+  EXPECT_EQ(Metric("ashlar_kv_cache_block_tokens"), 16);
+  EXPECT_EQ(Metric("ashlar_kv_hash_block_tokens"), 8);
+  EXPECT_EQ(Metric("ashlar_kv_scheduler_block_tokens"), 32);
   EXPECT_EQ(Metric("ashlar_kv_group_blocks{group=\"sliding_window\",kind=\"sliding_window\","
                    "tier=\"device\"}"),
             1000);

@@ -25,8 +25,9 @@ inline Plan ToyPlan() {
   plan.platform_name = "here";
   plan.product = "CPU";
   plan.context_length = 128;
-  plan.hash_block_tokens = 16;
-  plan.scheduler_block_tokens = 16;
+  plan.cache_block_tokens = 16;
+  plan.hash_block_tokens = 8;
+  plan.scheduler_block_tokens = 32;
   for (int i = 0; i < 2; ++i) {
     KvGroup group;
     group.index = i;
