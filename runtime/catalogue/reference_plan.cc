@@ -1,5 +1,7 @@
 #include "catalogue/reference_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "plan/device_choice.h"
@@ -34,6 +36,24 @@ AttentionRow RowOf(const VllmRow& backend) {
   return row;
 }
 
+// Indexers name their backend themselves; their keys have a cache of their own.
+AttentionRow IndexerRow(VllmPlatform platform) {
+  AttentionRow row;
+  row.name = "DEEPSEEK_V32_INDEXER";
+  if (platform == VllmPlatform::kRocm) {
+    row.kernel_blocks = {{1, false}, {16, true}};
+  } else {
+    row.kernel_blocks = {{64, false}};
+  }
+  return row;
+}
+
+std::string WhyNoBlock(const ReferenceBlocks& blocks) {
+  if (blocks.rejecting.empty()) return std::string(Label(blocks.error));
+  return fmt::format("{} {} {} tokens", fmt::join(blocks.rejecting, ", "),
+                     blocks.rejecting.size() == 1 ? "refuses" : "refuse", blocks.tokens);
+}
+
 // The plan while it is made.
 class Maker {
  public:
@@ -53,19 +73,21 @@ class Maker {
 
   ReferencePlan Make() {
     plan_.product = device_.target.device.product;
-    bool made = Select() && SolveBlocks() && PickLayout() && Group();
-    (void)made;
+    for (auto step : {&Maker::Select, &Maker::SolveBlocks, &Maker::PickLayout, &Maker::Group}) {
+      if (!(this->*step)()) break;
+    }
     return std::move(plan_);
   }
 
  private:
-  bool Fail(const char* step) {
+  bool Fail(const char* step, std::string why) {
     plan_.failed = step;
+    plan_.why = std::move(why);
     return false;
   }
 
   bool Select() {
-    rows_.reserve(model_.layers.size());
+    rows_.reserve(model_.layers.size() + 1);
     for (const KvGroup& group : FormGroups(model_.layers, options_)) {
       Wish wish = WishFor(spec_, group.name, group.kind);
       for (const AttentionGroup& attention : group.attention) {
@@ -77,7 +99,8 @@ class Maker {
             assume_);
         bool known = FindVllmRow(wish.use, facts_, request).has_value();
         made.choice = VllmSelect(facts_, request, known ? wish.use : "");
-        if (made.choice.error != VllmError::kNone) return Fail("backends");
+        if (made.choice.error != VllmError::kNone)
+          return Fail("backends", std::string(Name(made.choice.error)));
         KeepRow(made, request);
       }
     }
@@ -91,6 +114,7 @@ class Maker {
       return row.name == attention.choice.chosen;
     });
     if (!seen) rows_.push_back(RowOf(*backend));
+    if (!seen && attention.layer.indexer_bytes > 0) rows_.push_back(IndexerRow(facts_.platform));
   }
 
   GroupRows Rows() const {
@@ -108,7 +132,7 @@ class Maker {
     for (const LayerSpec& layer : model_.layers) {
       std::optional<PageGeometry> page = PageOf(CacheOf(layer, options_), 1);
       if (Info(layer.kind).retention == Retention::kNothing) continue;
-      if (!page) return Fail("blocks");
+      if (!page) return Fail("blocks", "a layer's page has no size");
       bool state = Info(layer.kind).retention == Retention::kState;
       int64_t& bytes = state ? request.state_page : request.token_bytes;
       bytes = std::max(bytes, page->page_bytes);
@@ -118,13 +142,12 @@ class Maker {
     if (request.token_bytes == 0) request.state_page = 0;  // not a hybrid model
     request.aligned_states = spec_.kv.prefix_cache;
     plan_.blocks = ReferenceBlocksFor(request);
-    if (plan_.blocks.error != BlockError::kNone) return Fail("blocks");
-    for (ReferenceAttention& attention : plan_.attention) {
-      for (const AttentionRow& row : rows_) {
-        if (row.name != attention.choice.chosen) continue;
-        std::optional<int> kernel = KernelBlock({&row}, plan_.blocks.tokens);
-        if (!kernel) return Fail("blocks");
-        attention.kernel_block_tokens = *kernel;
+    if (plan_.blocks.error != BlockError::kNone) return Fail("blocks", WhyNoBlock(plan_.blocks));
+    for (const AttentionRow& row : rows_) {
+      std::optional<int> kernel = KernelBlock({&row}, plan_.blocks.tokens);
+      if (!kernel) return Fail("blocks", row.name + " has no kernel block for it");
+      for (ReferenceAttention& attention : plan_.attention) {
+        if (attention.choice.chosen == row.name) attention.kernel_block_tokens = *kernel;
       }
     }
     return true;
@@ -140,7 +163,8 @@ class Maker {
       if (std::optional<PageGeometry> page = PageOf(cache)) request.pages.push_back({*page, true});
     }
     plan_.layout = ResolveReferenceLayout(request);
-    return plan_.layout.error == LayoutError::kNone || Fail("layout");
+    return plan_.layout.error == LayoutError::kNone ||
+           Fail("layout", std::string(Label(plan_.layout.error)));
   }
 
   // Of the layers that cache anything.
@@ -149,8 +173,14 @@ class Maker {
     cached_layers_.clear();
     for (const LayerSpec& layer : model_.layers) {
       if (Info(layer.kind).retention == Retention::kNothing) continue;
-      cached_layers_.push_back(static_cast<int>(&layer - model_.layers.data()));
       ReferenceCache cache{CacheOf(layer, options_), plan_.blocks.tokens, 0, false};
+      cached_layers_.push_back(static_cast<int>(&layer - model_.layers.data()));
+      if (layer.indexer_bytes > 0) {
+        caches.push_back(cache);
+        caches.back().cache.content_bytes = layer.indexer_bytes;
+        cached_layers_.push_back(cached_layers_.back());
+        *cache.cache.content_bytes -= layer.indexer_bytes;
+      }
       if (Info(layer.kind).retention == Retention::kState) {
         cache.cache.padded_page = plan_.blocks.state_page;
         if (plan_.blocks.state_tokens > 0) cache.block_tokens = plan_.blocks.state_tokens;
@@ -162,14 +192,17 @@ class Maker {
 
   bool Group() {
     plan_.grouping = GroupLikeReference(Caches(), plan_.layout.layout, true);
-    if (plan_.grouping.error != GroupError::kNone) return Fail("groups");
+    if (plan_.grouping.error != GroupError::kNone)
+      return Fail("groups", std::string(Label(plan_.grouping.error)));
     int64_t usable = device_.target.device.free_bytes / 100 * kUsablePercent - weights_.bytes;
     plan_.pool = PlaceReferenceGroups(plan_.grouping.groups, plan_.layout.layout,
                                       std::max<int64_t>(usable, 0));
-    if (plan_.pool.error != LayoutError::kNone || plan_.pool.blocks < 1) return Fail("pool");
+    if (plan_.pool.error != LayoutError::kNone)
+      return Fail("pool", std::string(Label(plan_.pool.error)));
+    if (plan_.pool.blocks < 1) return Fail("pool", "not one block fits beside the weights");
     std::optional<Granularity> units =
         ReferenceUnits(plan_.grouping.groups, {spec_.kv.prefix_cache, 0});
-    if (!units) return Fail("units");
+    if (!units) return Fail("units", "the groups' blocks have no common unit");
     plan_.units = *units;
     for (ReferenceGroup& group : plan_.grouping.groups) {
       for (int& layer : group.layers) layer = cached_layers_[static_cast<size_t>(layer)];
@@ -194,7 +227,7 @@ class Maker {
 Result<ReferencePlan> PlanLikeReference(const Spec& spec, const Platform& platform,
                                         const ModelConfig& model, const WeightFacts& weights,
                                         const VllmAssume& assume) {
-  DeviceChoice device = ChooseDevice(platform, spec.platform, spec.origins.Place("platform"));
+  DeviceChoice device = ChooseAnyDevice(platform, spec.platform, spec.origins.Place("platform"));
   if (device.device < 0) return device.problem;
   Result<VllmFacts> facts = VllmFactsOf(device.target.device, assume);
   if (!facts) return facts.problems();

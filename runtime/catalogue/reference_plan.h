@@ -33,6 +33,7 @@ struct ReferencePlan {
   ReferencePool pool;
   Granularity units;
   std::string failed;  // the first step that has no answer: "backends", "blocks", ...; "" none
+  std::string why;     // it has none: "CPU_MLA refuses 1920 tokens"
 };
 
 // Only without a device or with an unusable one is there no plan at all; a step without an answer

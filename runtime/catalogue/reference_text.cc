@@ -52,6 +52,18 @@ std::string Groups(const ReferencePlan& plan) {
   return rows.size() > 1 ? "\n" + Table(rows) : "";
 }
 
+std::string Refused(const ReferencePlan& plan) {
+  std::string text;
+  for (const ReferenceAttention& attention : plan.attention) {
+    for (const VllmCandidate& candidate : attention.choice.candidates) {
+      if (!candidate.reasons.empty())
+        text += fmt::format("  {}: {} refused: {}\n", attention.name, candidate.backend,
+                            Reasons(candidate.reasons));
+    }
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 }  // namespace
 
 std::string ToText(const ReferencePlan& plan) {
@@ -62,16 +74,9 @@ std::string ToText(const ReferencePlan& plan) {
     rows.push_back({attention.name, std::to_string(attention.layers.size()), Chosen(attention),
                     std::to_string(attention.kernel_block_tokens)});
   text += Table(rows) + Groups(plan);
-  std::string refused;
-  for (const ReferenceAttention& attention : plan.attention) {
-    for (const VllmCandidate& candidate : attention.choice.candidates) {
-      if (!candidate.reasons.empty())
-        refused += fmt::format("  {}: {} refused: {}\n", attention.name, candidate.backend,
-                               Reasons(candidate.reasons));
-    }
-  }
+  text += Refused(plan);
   if (!plan.failed.empty())
-    return text + fmt::format("\nno plan: {} have no answer\n", plan.failed);
+    return text + fmt::format("\nno plan: no answer for {}: {}\n", plan.failed, plan.why);
   return text + fmt::format(
                     "\nblock     {} tokens; hash block {}, scheduler block {}\nlayout    {}\n"
                     "blocks    {}\n",
@@ -87,6 +92,7 @@ Json ToJson(const ReferencePlan& plan) {
     json["attention"].push_back(AttentionJson(attention));
   if (!plan.failed.empty()) {
     json["failed"] = plan.failed;
+    json["why"] = plan.why;
     return json;
   }
   json["blockSize"] = plan.blocks.tokens;

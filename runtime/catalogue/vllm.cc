@@ -157,8 +157,11 @@ VllmChoice VllmWalk(const VllmFacts& facts, const VllmRequest& request, std::str
 }
 
 VllmChoice VllmSelect(const VllmFacts& facts, const VllmRequest& request, std::string_view forced) {
-  if (!forced.empty() && !FindVllmRow(forced, facts, request))
-    return {.error = VllmError::kUnknownBackend};
+  if (!forced.empty()) {
+    std::optional<VllmRow> row = FindVllmRow(forced, facts, request);
+    if (!row) return {.error = VllmError::kUnknownBackend};
+    forced = row->name;  // of the table: the choice outlives the caller's text
+  }
   switch (facts.platform) {
     case VllmPlatform::kCuda:
       return VllmWalk(facts, request, forced);

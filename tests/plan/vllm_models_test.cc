@@ -30,7 +30,7 @@ std::string Summary(const ReferencePlan& plan) {
       text += fmt::format(" {}", attention.kernel_block_tokens);
     text += "; ";
   }
-  if (!plan.failed.empty()) return text + "no answer: " + plan.failed;
+  if (!plan.failed.empty()) return text + fmt::format("no {}: {}", plan.failed, plan.why);
   text += fmt::format("{} tokens, {}, groups of", plan.blocks.tokens, Name(plan.layout.layout));
   for (const ReferenceGroup& group : plan.grouping.groups) {
     text += fmt::format(" {}", group.layers.size());
