@@ -72,6 +72,10 @@ void Importer::Set(std::string_view field, Json value) {
   if (!at->contains(leaf)) (*at)[leaf] = std::move(value);
 }
 
+void Importer::Assume(std::string_view name, bool on) {
+  assume_ += fmt::format("{}{}={}", assume_.empty() ? "" : ",", name, on ? "on" : "off");
+}
+
 void Importer::Mistake(std::string found, std::string allowed, std::string next) {
   problems_.push_back({place_, std::move(found), std::move(allowed), std::move(next)});
 }
@@ -98,6 +102,7 @@ void Importer::Flag(std::string_view name, const std::string& value, const std::
   Check(flag != nullptr, "a flag of the table");
   if (name == "model") return Model(value, shown);
   if (name == "attention-backend") attention_backend_ = value;
+  if (name == "kv-transfer-config") Assume("connector", true);
   if (flag->convert == nullptr) {
     if (flag->outcome == kMapped) Set(flag->field, true);
     Note({shown, flag->outcome, std::string(flag->field), std::string(flag->text)});
@@ -187,7 +192,8 @@ Result<Imported> Importer::Finish() {
   }
   Result<Spec> spec = LoadSpec(document.dump(2), place_);
   if (!spec) return spec.problems();
-  return Imported{std::move(document), std::move(notes_), std::move(attention_backend_)};
+  return Imported{std::move(document), std::move(notes_), std::move(attention_backend_),
+                  std::move(assume_)};
 }
 
 }  // namespace ashlar

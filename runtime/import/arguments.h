@@ -23,6 +23,8 @@ class Importer {
   void Model(const std::string& model, const std::string& shown);
   // Sets `field` ("kv.blockSize") unless it is set: what was said first wins.
   void Set(std::string_view field, Json value);
+  // A fact of vLLM's installation, as `plan --assume` takes it.
+  void Assume(std::string_view name, bool on);
   void Mistake(std::string found, std::string allowed, std::string next);
   const std::string& place() const { return place_; }
 
@@ -37,7 +39,7 @@ class Importer {
   Json document_ = Json::object();
   bool model_named_ = false;  // by the arguments
   std::vector<ImportNote> notes_;
-  std::string attention_backend_;
+  std::string attention_backend_, assume_;
   Problems problems_;
 };
 

@@ -28,6 +28,7 @@ struct Imported {
   Json document;                  // a ModelSpec that LoadSpec accepts
   std::vector<ImportNote> notes;  // in the order of the input
   std::string attention_backend;  // the one that vLLM was told to use, or ""
+  std::string assume;             // of its installation: "connector=on,aiter=on", or ""
 };
 
 // Words of one command line: "vllm serve MODEL ...", "python -m vllm.entrypoints.openai.api_server

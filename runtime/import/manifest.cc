@@ -109,10 +109,26 @@ void ReadDevices(const YamlNode* container, Importer& importer) {
   }
 }
 
+// Variables that say what vLLM's installation does.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAssumptions = {{
+    {"VLLM_ROCM_USE_AITER", "aiter"},
+    {"VLLM_ROCM_USE_AITER_MHA", "aiterMha"},
+    {"VLLM_ROCM_USE_AITER_MLA", "aiterMla"},
+    {"VLLM_ROCM_SHUFFLE_KV_CACHE_LAYOUT", "shuffle"},
+}};
+
+// As vLLM reads a switch.
+bool IsOn(const std::string& value) {
+  return value == "1" || value == "true" || value == "True" || value == "TRUE";
+}
+
 void ReadVariables(const std::map<std::string, std::string>& values, Importer& importer) {
   for (const auto& [name, value] : values) {
     if (!name.starts_with("VLLM_")) continue;
     std::string shown = "env " + Printable(name);
+    for (auto [variable, assumption] : kAssumptions) {
+      if (name == variable) importer.Assume(assumption, IsOn(value));
+    }
     if (name == "VLLM_ATTENTION_BACKEND") {
       importer.Flag("attention-backend", value, shown);
     } else if (name == "VLLM_BATCH_INVARIANT" && value != "0") {

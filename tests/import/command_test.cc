@@ -87,6 +87,11 @@ TEST(ImportCommand, KeepsWhatVllmWasToldToUse) {
   EXPECT_EQ(Take("/m --attention-backend FLASHINFER").attention_backend, "FLASHINFER");
 }
 
+TEST(ImportCommand, KeepsWhatChangesVllmsChoice) {
+  EXPECT_EQ(Take("/m --kv-transfer-config {}").assume, "connector=on");
+  EXPECT_EQ(Take("/m --port 1").assume, "");
+}
+
 TEST(ImportCommand, NeverRepeatsASecret) {
   EXPECT_THAT(Notes(Take("/m --api-key s3cret --hf-token=s3cret")),
               AllOf(HasSubstr("refused --api-key"), testing::Not(HasSubstr("s3cret"))));

@@ -81,6 +81,21 @@ spec:
             R"("kv":{"blockSize":64}})");
 }
 
+TEST(ImportManifest, KeepsWhatChangesVllmsChoice) {
+  Result<Imported> imported = ImportManifest(R"(kind: Pod
+spec:
+  containers:
+  - name: main
+    args: [vllm, serve, /m]
+    env:
+    - {name: VLLM_ROCM_USE_AITER, value: "1"}
+    - {name: VLLM_ROCM_USE_AITER_MHA, value: "False"}
+)",
+                                             "pod.yaml", "");
+  ASSERT_TRUE(imported.ok()) << Text(imported.problems());
+  EXPECT_EQ(imported->assume, "aiter=on,aiterMha=off");
+}
+
 TEST(ImportManifest, AnInferenceServiceNeedsNoContainer) {
   EXPECT_EQ(Document("kind: LLMInferenceService\nspec: {model: {uri: 's3://bucket/dir/m'}}\n"),
             R"({"source":{"path":"/models/m"}})");

@@ -1,0 +1,1 @@
+A=1 env B=2 exec vllm serve $MODEL --kv-cache-memory-bytes ${BYTES} --served-model-name x y --api-key $(KEY)
