@@ -7,8 +7,11 @@
 
 namespace ashlar {
 
-Scheduler::Scheduler(PrefixCache& cache, const Limits& limits)
-    : cache_(cache), limits_(limits), group_hit_tokens_(static_cast<size_t>(cache.groups())) {
+Scheduler::Scheduler(PrefixCache& cache, const Limits& limits, const Pace* pace)
+    : cache_(cache),
+      limits_(limits),
+      pace_(pace),
+      group_hit_tokens_(static_cast<size_t>(cache.groups())) {
   Check(limits.sequences > 0 && limits.batch_tokens > 0, "a step has room for a token");
   Check(limits.logit_rows >= limits.sequences, "every sequence of a step may sample");
   // A decode that never comes into the step would starve.
@@ -47,6 +50,7 @@ const std::vector<Slice>& Scheduler::Schedule() {
       AddSlice(sequence, 1);
     }
   }
+  if (pace_ != nullptr) LimitPrompts();
   bool stalled = false;
   for (const auto& sequence : running_) {
     if (sequence->remaining() > 1) stalled |= !AddSlice(sequence.get(), budget_);
@@ -62,6 +66,19 @@ const std::vector<Slice>& Scheduler::Schedule() {
     Preempt();
   }
   return slices_;
+}
+
+// Cuts the budget that is left for prompts to what the answers of this step can bear.
+void Scheduler::LimitPrompts() {
+  int64_t prompts = std::ssize(waiting_), context = 0;
+  for (const auto& sequence : running_) {
+    if (sequence->remaining() <= 1) continue;
+    if (context == 0) context = sequence->computed;
+    ++prompts;
+  }
+  if (prompts == 0) return;
+  const int decodes = static_cast<int>(slices_.size());
+  budget_ = std::min(budget_, pace_->PromptTokens(decodes, static_cast<int>(prompts), context));
 }
 
 // Makes room for one more token, from the youngest if need be; false when that was the sequence

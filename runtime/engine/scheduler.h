@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/pace.h"
 #include "engine/sequence.h"
 #include "kv/prefix_cache.h"
 
@@ -34,7 +35,8 @@ class Scheduler {
     int logit_rows = 0;  // at least `sequences`
     int64_t context_tokens = 0;
   };
-  Scheduler(PrefixCache& cache, const Limits& limits);
+  // `pace`, when there is one, says how much prompt goes beside answers; it outlives the scheduler.
+  Scheduler(PrefixCache& cache, const Limits& limits, const Pace* pace = nullptr);
 
   // Whether the sequence could run to its end if it were alone.
   bool CanEverFit(const Sequence& sequence) const;
@@ -64,12 +66,14 @@ class Scheduler {
  private:
   bool CoverDecode(Sequence* sequence);
   bool AddSlice(Sequence* sequence, int most);
+  void LimitPrompts();
   void Preempt();
   bool Admit();
   void GiveBack(Sequence& sequence);
 
   PrefixCache& cache_;
   Limits limits_;
+  const Pace* pace_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<Slice> slices_;

@@ -23,6 +23,17 @@ double UnixSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Context at which attention costs a token as much as the products do: 2 flops a weight against
+// 4 * heads * head_dim a layer and token of context.
+double HalfContext(const ModelConfig& model) {
+  double attention = 0;
+  for (const LayerSpec& layer : model.layers) {
+    if (layer.window == 0) attention += 4.0 * layer.heads * layer.head_dim;
+  }
+  const double products = 2.0 * static_cast<double>(model.parameters());
+  return attention > 0 && products > 0 ? products / attention : 1e9;
+}
+
 }  // namespace
 
 Worker::Worker(const Plan& plan, const Device& device, ModelWeights weights,
@@ -31,7 +42,8 @@ Worker::Worker(const Plan& plan, const Device& device, ModelWeights weights,
       device_(device),
       weights_(std::move(weights)),
       options_(options),
-      arena_(std::move(arena)) {}
+      arena_(std::move(arena)),
+      pace_(HalfContext(plan.model)) {}
 
 Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& device,
                                                ModelWeights weights, std::unique_ptr<KvArena> arena,
@@ -43,9 +55,11 @@ Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& d
   worker->cache_ = std::make_unique<PrefixCache>(
       Shapes(worker->arena_->groups()),
       PrefixCache::Options{options.prefix_cache, options.seed, std::move(parts.prefix_hash)});
-  worker->scheduler_ = std::make_unique<Scheduler>(
-      *worker->cache_, Scheduler::Limits{options.max_sequences, options.batch_tokens, logit_rows,
-                                         plan.context_length});
+  worker->scheduler_ =
+      std::make_unique<Scheduler>(*worker->cache_,
+                                  Scheduler::Limits{options.max_sequences, options.batch_tokens,
+                                                    logit_rows, plan.context_length},
+                                  &worker->pace_);
   auto batch =
       Batch::Create(device, *worker->cache_,
                     {options.max_sequences, options.batch_tokens, logit_rows, plan.context_length});
@@ -163,6 +177,7 @@ Status Worker::Step() {
 // Puts the step on the stream and notes in the sequences what it will have done.
 Status Worker::Start(std::span<const Slice> slices) {
   Started step;
+  step.begun = std::chrono::steady_clock::now();
   step.turn = turn_ ^= 1;
   bool on_host = false;
   int row = 0;
@@ -178,6 +193,12 @@ Status Worker::Start(std::span<const Slice> slices) {
       on_host |= slice.logits > 0;
     }
     row += slice.logits;
+    if (slice.tokens == 1) {
+      ++step.work.decodes;
+    } else {
+      step.work.prompt_tokens += slice.tokens;
+      step.work.context = std::max<int64_t>(step.work.context, sequence.computed);
+    }
     step.parts.push_back(part);
   }
   auto logits = RunStep(slices, step.on_device);
@@ -194,6 +215,7 @@ Status Worker::Start(std::span<const Slice> slices) {
     step.logits = *host;
     step.on_device = false;  // nothing runs ahead of what the host samples
   }
+  if (device_.plugin().memory() == "host") NotePace(step);  // it has run by now
   for (size_t i = 0; i < slices.size(); ++i) {
     Sequence& sequence = *slices[i].sequence;
     sequence.computed = step.parts[i].computed;
@@ -267,10 +289,19 @@ Status Worker::Finish() {
   Started step = std::move(under_way_.front());
   under_way_.pop_front();
   if (auto done = device_.Wait(ends_[static_cast<size_t>(step.turn)]); !done.ok()) return done;
+  if (device_.plugin().memory() != "host") NotePace(step);
   for (const Part& part : step.parts) Advance(step, part);
   ++steps_;
   last_step_unix_seconds_ = UnixSeconds();
   return Done{};
+}
+
+// The device runs one step after the other: a step's time counts from the end of the one before.
+void Worker::NotePace(const Started& step) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> ran = now - std::max(step.begun, last_end_);
+  last_end_ = now;
+  pace_.Note(step.work, ran.count());
 }
 
 void Worker::Advance(const Started& step, const Part& part) {

@@ -1,6 +1,7 @@
 // The engine thread's own: everything that touches the device, and one step at a time.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -70,6 +71,8 @@ class Worker {
     int turn = 0;             // which of the two host buffers and marks
     bool on_device = false;   // a token is sampled there
     std::span<float> logits;  // what the host samples from; empty when it does not
+    StepWork work;
+    std::chrono::steady_clock::time_point begun;
   };
 
   Status Warm();
@@ -78,6 +81,7 @@ class Worker {
   Result<Tensor> RunStep(std::span<const Slice> slices, bool sample);
   Result<std::span<float>> HostLogits(const Tensor& logits);
   Status Finish();
+  void NotePace(const Started& step);
   void Advance(const Started& step, const Part& part);
   void ScorePrompt(Sequence& sequence, const Part& part, std::span<float> rows);
   void Sample(Sequence& sequence, std::span<float> row);
@@ -92,6 +96,8 @@ class Worker {
   Engine::Options options_;
   std::unique_ptr<KvArena> arena_;
   std::unique_ptr<PrefixCache> cache_;
+  Pace pace_;
+  std::chrono::steady_clock::time_point last_end_;  // of a step
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Batch> batch_;
   std::unique_ptr<Forward> forward_;
