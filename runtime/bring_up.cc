@@ -114,6 +114,8 @@ Engine::Options EngineOptions(const Spec& spec, const Plan& plan) {
   options.queued_tokens = spec.limits.queued_tokens;
   options.queued_requests = spec.limits.queued_requests;
   options.queue_seconds = spec.limits.queue_seconds;
+  // A long prompt on few cores takes its time; a GPU's step is over in a second.
+  if (plan.platform == "cpu" || plan.platform == "reference") options.hang_seconds = 3600;
   options.prefix_cache = spec.kv.prefix_cache;
   std::random_device entropy;
   options.seed = (uint64_t{entropy()} << 32) | entropy();

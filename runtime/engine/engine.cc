@@ -1,5 +1,9 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -7,15 +11,24 @@
 
 namespace ashlar {
 
+namespace {
+using Clock = std::chrono::steady_clock;
+}
+
 struct Engine::Impl {
   Impl(std::unique_ptr<Worker> engine_worker, const Options& options)
-      : worker(std::move(engine_worker)),
+      : hang(options.hang_seconds),
+        worker(std::move(engine_worker)),
         intake({options.queued_tokens, options.queued_requests, options.queue_seconds}) {}
 
   void Loop();
   void Fault(const Problems& problems);
   void Publish();
+  bool Hangs() const;
 
+  const std::chrono::duration<double> hang;
+  // When the step under way began, in steady-clock ticks; 0 between steps.
+  std::atomic<Clock::rep> step_begun{0};
   std::unique_ptr<Worker> worker;  // the thread's alone, once it runs
   Intake intake;
   bool faulted = false;
@@ -40,8 +53,11 @@ void Engine::Impl::Loop() {
     } else if (faulted) {
       // A request that was on its way when the device failed.
       worker->EndAll(FinishReason::kError, "the device failed");
-    } else if (auto step = worker->Step(); !step.ok()) {
-      Fault(step.problems());
+    } else {
+      step_begun = Clock::now().time_since_epoch().count();
+      auto step = worker->Step();
+      step_begun = 0;
+      if (!step.ok()) Fault(step.problems());
     }
     Publish();
     worker->Flush();
@@ -60,6 +76,11 @@ void Engine::Impl::Publish() {
   std::lock_guard lock(stats_mutex);
   worker->FillStats(stats);
   if (faulted) stats.fault = fault;
+}
+
+bool Engine::Impl::Hangs() const {
+  const Clock::rep begun = step_begun;
+  return begun != 0 && Clock::now().time_since_epoch() - Clock::duration(begun) > hang;
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -99,8 +120,16 @@ void Engine::Cancel(uint64_t id) { impl_->intake.Cancel(id); }
 void Engine::StopAccepting() { impl_->intake.Refuse(SubmitRefusal::kStopping); }
 
 EngineStats Engine::stats() const {
-  std::lock_guard lock(impl_->stats_mutex);
-  return impl_->stats;
+  EngineStats stats;
+  {
+    std::lock_guard lock(impl_->stats_mutex);
+    stats = impl_->stats;
+  }
+  if (stats.fault.empty() && impl_->Hangs()) {
+    impl_->intake.Refuse(SubmitRefusal::kFault);
+    stats.fault = fmt::format("a step has not ended for {:.0f} s", impl_->hang.count());
+  }
+  return stats;
 }
 
 }  // namespace ashlar

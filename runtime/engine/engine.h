@@ -36,7 +36,7 @@ struct EngineStats {
   int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;  // of look-ups; what all groups hit
   int64_t prefix_names = 0;  // blocks of tokens that the prefix cache tells apart now
   double last_step_unix_seconds = 0;
-  std::string fault;  // set once the device failed; nothing runs after it
+  std::string fault;  // set once the device failed or hangs; nothing runs after it
 };
 
 class Engine {
@@ -47,6 +47,7 @@ class Engine {
     int64_t queued_tokens = 200'000;
     int queued_requests = 1024;
     double queue_seconds = 30;  // once one has waited longer, new ones are refused
+    double hang_seconds = 60;   // a step that takes longer is a fault of the device
     bool prefix_cache = true;
     // Of prefix hashes and of requests without a seed; the caller takes it from the system's
     // random source, or fixes it for a repeatable run.

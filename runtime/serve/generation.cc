@@ -102,6 +102,9 @@ std::optional<ApiError> Generation::Pump() {
     if (auto event = events_->Pop(kPatience)) {
       if (auto error = Take(*event)) return error;
       if (ended_ == choices_.size()) break;
+    } else if (std::string fault = serving_.generator.stats().fault; !fault.empty()) {
+      // A device that hangs ends nothing by itself.
+      return ApiError{ErrorCode::kEngineFault, {"", std::move(fault), "", "try another replica"}};
     }
     if (client_gone_ || responder_.ClientGone()) {
       client_gone_ = true;

@@ -55,8 +55,7 @@ std::vector<HttpRoute> ApiServer::Routes() {
   };
   std::vector<HttpRoute> routes = {
       {"GET", "/livez",
-       [](const HttpRequest&, HttpResponder& responder) { SendText(responder, 200, "ok\n"); },
-       true},
+       [this](const HttpRequest&, HttpResponder& responder) { AnswerLive(responder); }, true},
       {"GET", "/readyz", ready, true},
       {"GET", "/health", ready, true},
       {"GET", "/status",
@@ -93,6 +92,24 @@ void ApiServer::NoteFault() {
   if (fault.empty()) return;
   readiness_.FailWith(ReadyCheck::kEngine, {{"engine", fault, "", "restart this replica"}});
   if (readiness_.snapshot().phase == Phase::kReady) readiness_.SetPhase(Phase::kFailed);
+  std::lock_guard lock(mutex_);
+  if (!failed_at_) failed_at_ = Clock::now();
+}
+
+// Alive for a while after a fault, so that it can be looked at; then somebody may restart it.
+void ApiServer::AnswerLive(HttpResponder& responder) {
+  NoteFault();
+  bool dead = false;
+  {
+    std::lock_guard lock(mutex_);
+    const std::chrono::duration<double> grace(options_.fault_grace_seconds);
+    dead = failed_at_ && Clock::now() - *failed_at_ >= grace;
+  }
+  if (dead) {
+    SendText(responder, 503, "the device failed\n");
+  } else {
+    SendText(responder, 200, "ok\n");
+  }
 }
 
 void ApiServer::AnswerReady(HttpResponder& responder) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@ class ApiServer {
     int port = 8000;  // 0: any free one
     HttpLimits limits;
     ApiKeys keys;
+    double fault_grace_seconds = 30;  // from a device fault until /livez fails too
   };
 
   // Opens the port. `readiness` outlives the server.
@@ -58,6 +61,7 @@ class ApiServer {
   ApiServer(Options options, Readiness& readiness);
   std::vector<HttpRoute> Routes();
 
+  void AnswerLive(HttpResponder& responder);
   void AnswerReady(HttpResponder& responder);
   std::string MetricsPage() const;
   void NoteFault();
@@ -74,6 +78,7 @@ class ApiServer {
   std::string model_name_, digest_;
   Json plan_;
   std::vector<SelfTestResult> self_test_;
+  std::optional<std::chrono::steady_clock::time_point> failed_at_;  // first seen
   bool hurry_ = false;
 
   std::unique_ptr<HttpServer> http_;  // last: its handlers use all the rest

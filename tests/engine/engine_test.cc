@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 
 #include "support/engine_client.h"
@@ -236,6 +238,28 @@ TEST(Engine, TheRehearsalLeavesNoTrace) {
   EXPECT_EQ(stats.prefix_query_tokens, 0);
   EXPECT_EQ(stats.finished, (std::array<int64_t, 4>{}));
   EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
+}
+
+// GP-01: a device that never answers is a fault too, told while the step still hangs.
+TEST(Engine, AStepThatDoesNotEndIsAFault) {
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+  std::atomic<int> steps{0};
+  toy::ToyForward::Hooks hooks;
+  hooks.step = [&](const StepInput&) -> Status {
+    if (++steps > 3) released.wait();
+    return Done{};
+  };
+  Engine::Options options = toy::SmallOptions();
+  options.hang_seconds = 0.02;
+  toy::ToyEngine engine({}, options, hooks);
+  Pending hanging = Submit(*engine, Greedy({1, 2, 3}, 100));
+  while (engine->stats().fault.empty()) std::this_thread::yield();
+  EXPECT_EQ(engine->stats().fault, "a step has not ended for 0 s");
+  auto refused = engine->Submit(Greedy({4}, 2), std::make_shared<EventQueue>());
+  ASSERT_TRUE(std::holds_alternative<SubmitRefusal>(refused));
+  EXPECT_EQ(std::get<SubmitRefusal>(refused), SubmitRefusal::kFault);
+  release.set_value();
 }
 
 TEST(Engine, ADeviceFaultEndsAllAndRefusesMore) {

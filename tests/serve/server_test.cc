@@ -166,6 +166,20 @@ TEST_F(ServerTest, ADeviceFaultMakesItUnreadyForGood) {
   EXPECT_EQ(Get("/livez").status, 200);
 }
 
+// GP-01: no probe is green for good after a fault.
+TEST_F(ServerTest, LivenessFailsOnceAFaultHasLasted) {
+  ApiServer::Options options;
+  options.fault_grace_seconds = 0;
+  OpenReady(std::move(options));
+  EXPECT_EQ(Get("/livez").status, 200);
+  test::ToyScript script = Script({kTo});
+  script.fault = "a step has not ended for 60 s";
+  toy_.SetScript(script);
+  HttpAnswer live = Get("/livez");
+  EXPECT_EQ(live.status, 503);
+  EXPECT_EQ(live.body, "the device failed\n");
+}
+
 TEST_F(ServerTest, ADrainThatRunsOutEndsStreamsWithOneErrorEvent) {
   OpenReady();
   test::ToyScript script = Script({kTo});
