@@ -238,6 +238,9 @@ GPU_DEVICE T Shuffle(T value, int lane) {
 #endif
 }
 
+// Adds and returns what was there. Among the block's own threads where `to` is shared memory.
+GPU_DEVICE uint32_t AtomicAdd(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+
 // Whether code for waves of this width can run on the target that is compiled for.
 template <int kWave>
 GPU_DEVICE constexpr bool RunsWave() {

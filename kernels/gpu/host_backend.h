@@ -117,6 +117,12 @@ T ShuffleXor(T value, int mask) {
   return Shuffle<kWave>(value, ThreadX() % kWave ^ mask);
 }
 
+inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
+  const uint32_t was = *to;
+  *to += value;
+  return was;
+}
+
 // All lanes hand in `given`; the last to arrive calls work(all of them, in lane order).
 void Together(int wave, void* given, void (*work)(void* const* all));
 

@@ -25,5 +25,9 @@ int GatedActivation(ashlar_device* device, ashlar_stream* stream, ashlar_tensor 
 int Add(ashlar_device* device, ashlar_stream* stream, ashlar_tensor sum, ashlar_tensor x);
 int CopyBlocks(ashlar_device* device, ashlar_stream* stream, void* base, const int64_t* pairs,
                int32_t n, int64_t bytes);
+int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
+           const ashlar_draw* draws, int32_t* ids);
+int ResolveIds(ashlar_device* device, ashlar_stream* stream, int32_t* ids, const int32_t* from,
+               int32_t n);
 
 }  // namespace ashlar::gpu_kernels

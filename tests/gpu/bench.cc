@@ -1,92 +1,13 @@
 // Times the ops of one GPU plugin over the C table, each as a captured graph of repeats over
 // rotating operands, beside the copy and matrix rates of the same run.
-//   bench PLUGIN.so [--only floor|decode|prefill|step|matmul]
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <memory>
+//   bench PLUGIN.so [--only floor|decode|prefill|step|matmul|sample]
+#include "gpu/bench.h"
 
-#include "gpu/cases.h"
+#include <memory>
 
 namespace {
 
 using namespace ashlar::gpu_test;
-using Clock = std::chrono::steady_clock;
-
-constexpr int kRuns = 7;
-
-// Uninitialised but zeroed device memory.
-class Memory {
- public:
-  Memory(const Side& side, int64_t bytes) : side_(side) {
-    side_.Must(side_.table().alloc(side_.device(), bytes, &data_));
-  }
-  Memory(const Memory&) = delete;
-  ~Memory() { side_.table().release(side_.device(), data_); }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-  // Copies `values` over and over until `bytes` are written.
-  void Fill(const std::vector<uint16_t>& values, int64_t bytes) const {
-    const auto step = static_cast<int64_t>(values.size() * sizeof(uint16_t));
-    for (int64_t at = 0; at < bytes; at += step) {
-      side_.Must(side_.table().copy_in(side_.device(), side_.stream(), as<char>() + at,
-                                       values.data(), std::min(step, bytes - at)));
-    }
-    side_.Sync();
-  }
-
- private:
-  const Side& side_;
-  void* data_ = nullptr;
-};
-
-// bfloat16 normals; the top half of a float32.
-std::vector<uint16_t> Normals(int64_t count) {
-  static Random random(1);
-  std::vector<uint16_t> values;
-  for (float value : random.Normals(count, 0.5)) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    values.push_back(static_cast<uint16_t>(bits >> 16));
-  }
-  return values;
-}
-
-// Microseconds of one call: median, least and most of kRuns launches of a graph of `repeats` calls.
-struct Time {
-  double median, least, most;
-};
-Time Measure(const Side& side, int repeats, const std::function<void(int)>& call) {
-  const ashlar_plugin& t = side.table();
-  for (int i = 0; i < 2; ++i) call(i);  // scratch grows before the capture
-  side.Sync();
-  ashlar_graph* graph = nullptr;
-  side.Must(t.graph_begin(side.device(), side.stream()));
-  for (int i = 0; i < repeats; ++i) call(i);
-  side.Must(t.graph_end(side.device(), side.stream(), &graph));
-  std::vector<double> times;
-  for (int run = 0; run < kRuns + 2; ++run) {
-    side.Sync();
-    const auto begin = Clock::now();
-    side.Must(t.graph_launch(side.device(), side.stream(), graph));
-    side.Sync();
-    const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
-    if (run >= 2) times.push_back(took.count() / repeats);
-  }
-  t.graph_destroy(side.device(), graph);
-  std::sort(times.begin(), times.end());
-  return {times[kRuns / 2], times.front(), times.back()};
-}
-
-void Print(const char* what, const Time& time, double bytes, double flops) {
-  std::printf("%-52s %10.2f us (%.2f-%.2f)", what, time.median, time.least, time.most);
-  if (bytes > 0) std::printf(" %8.0f GB/s", bytes / time.median / 1e3);
-  if (flops > 0) std::printf(" %8.1f TFLOP/s", flops / time.median / 1e6);
-  std::printf("\n");
-  std::fflush(stdout);
-}
 
 struct WeightOf {
   const Side& side;
@@ -358,7 +279,7 @@ void Steps(const Side& side) {
 
 int main(int argc, char** argv) {
   if (argc != 2 && (argc != 4 || std::strcmp(argv[2], "--only") != 0)) {
-    std::fprintf(stderr, "usage: %s PLUGIN.so [--only floor|decode|prefill|matmul|step]\n",
+    std::fprintf(stderr, "usage: %s PLUGIN.so [--only floor|decode|prefill|matmul|step|sample]\n",
                  argv[0]);
     return 2;
   }
@@ -367,11 +288,8 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(const Side&);
-  } parts[] = {{"floor", Floor},
-               {"decode", Decode},
-               {"prefill", Prefill},
-               {"step", Steps},
-               {"matmul", Matmul}};
+  } parts[] = {{"floor", Floor}, {"decode", Decode}, {"prefill", Prefill},
+               {"step", Steps},  {"matmul", Matmul}, {"sample", SampleBench}};
   for (const auto& part : parts) {
     if (argc == 2 || std::strcmp(argv[3], part.name) == 0) part.run(side);
   }

@@ -219,11 +219,14 @@ void AttentionCase(const Context& c);
 void ActivationCase(const Context& c);
 void AddCase(const Context& c);
 void CopyBlocksCase(const Context& c);
+void SampleCase(const Context& c);
+void ResolveCase(const Context& c);
 
 inline constexpr Case kCases[] = {
     {"embed", EmbedCase},           {"gather", GatherCase},   {"norm", NormCase},
     {"matmul", MatmulCase},         {"qkv_prepare", QkvCase}, {"attention", AttentionCase},
     {"activation", ActivationCase}, {"add", AddCase},         {"copy_blocks", CopyBlocksCase},
+    {"sample", SampleCase},         {"resolve_ids", ResolveCase},
 };
 
 }  // namespace ashlar::gpu_test
