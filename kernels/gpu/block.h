@@ -1,5 +1,5 @@
-// What all threads of a block find out together. Orders are fixed, so results are the same each
-// time. Every thread of the block calls them; `scratch` holds one value a wave.
+// What the threads of a wave or of a block find out together. Orders are fixed, so results are the
+// same each time. Every thread of the wave or block calls them; `scratch` holds one value a wave.
 #pragma once
 
 #include "gpu.h"
@@ -11,6 +11,18 @@ GPU_DEVICE T WaveReduce(T value, Op op) {
 #pragma unroll
   for (int mask = kWave / 2; mask > 0; mask /= 2) {
     value = op(value, gpu::ShuffleXor<kWave>(value, mask));
+  }
+  return value;
+}
+
+// The sum of the values of the lanes up to and with this one.
+template <int kWave, class T>
+GPU_DEVICE T WaveSumThrough(T value) {
+  const int lane = gpu::ThreadX() % kWave;
+#pragma unroll
+  for (int step = 1; step < kWave; step *= 2) {
+    const T before = gpu::Shuffle<kWave>(value, lane < step ? lane : lane - step);
+    if (lane >= step) value += before;
   }
   return value;
 }
@@ -27,26 +39,20 @@ GPU_DEVICE T BlockReduce(T value, T* scratch, Op op) {
   return value;
 }
 
-// The sum of the values of the threads before this one; *total that of all.
+// The sum of the values of the threads before this one; *total that of all. As many waves at most
+// as lanes.
 template <int kWave, class T>
-GPU_DEVICE T BlockPrefix(T value, T* scratch, T* total) {
+GPU_DEVICE T BlockSumBefore(T value, T* scratch, T* total) {
   const int thread = gpu::ThreadX(), lane = thread % kWave, waves = gpu::ThreadsX() / kWave;
-  T through = value;
-#pragma unroll
-  for (int step = 1; step < kWave; step *= 2) {
-    const T before = gpu::Shuffle<kWave>(through, lane < step ? lane : lane - step);
-    if (lane >= step) through += before;
-  }
+  const T through = WaveSumThrough<kWave>(value);
   gpu::SyncBlock();
   if (lane == kWave - 1) scratch[thread / kWave] = through;
   gpu::SyncBlock();
-  T before = through - value, sum = 0;
-  for (int wave = 0; wave < waves; ++wave) {
-    if (wave == thread / kWave) before += sum;
-    sum += scratch[wave];
-  }
-  *total = sum;
-  return before;
+  const T sums = WaveSumThrough<kWave>(lane < waves ? scratch[lane] : T{0});
+  *total = gpu::Shuffle<kWave>(sums, kWave - 1);
+  const int before = thread / kWave - 1;
+  const T sum = gpu::Shuffle<kWave>(sums, before < 0 ? 0 : before);
+  return through - value + (before < 0 ? T{0} : sum);
 }
 
 }  // namespace ashlar::gpu_kernels

@@ -5,6 +5,7 @@
 // a wave are consecutive threads.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,7 +32,8 @@ using DeviceProperties = cudaDeviceProp;
 #endif
 
 #define GPU_KERNEL __global__
-#define GPU_BOUNDS(threads) __launch_bounds__(threads)
+// Threads of a block and, optionally, blocks that a multiprocessor should hold.
+#define GPU_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
 #define GPU_DEVICE __device__ __forceinline__
 #define GPU_BOTH __host__ __device__ __forceinline__
 
@@ -235,6 +237,17 @@ GPU_DEVICE T Shuffle(T value, int lane) {
 #else
   static_assert(kWave == 32);
   return __shfl_sync(0xffffffffu, value, lane, kWave);
+#endif
+}
+
+// 2^value; what would be subnormal may come out as zero.
+GPU_DEVICE float Exp2(float value) {
+#if defined(GPU_PTX)
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(value));
+  return power;
+#else
+  return exp2f(value);
 #endif
 }
 

@@ -6,6 +6,7 @@
 // WaitForPrevious aborts the program too.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +14,7 @@
 #include <functional>
 
 #define GPU_KERNEL
-#define GPU_BOUNDS(threads)
+#define GPU_BOUNDS(...)
 #define GPU_DEVICE inline
 #define GPU_BOTH inline
 
@@ -117,6 +118,7 @@ T ShuffleXor(T value, int mask) {
   return Shuffle<kWave>(value, ThreadX() % kWave ^ mask);
 }
 
+inline float Exp2(float value) { return exp2f(value); }
 inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   const uint32_t was = *to;
   *to += value;

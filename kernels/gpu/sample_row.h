@@ -9,20 +9,21 @@
 
 namespace ashlar::gpu_kernels {
 
-inline constexpr int kRowThreads = 1024;
-inline constexpr int kBands = 4096;
-inline constexpr int kMostListed = 256;  // of the band where the cut falls
-inline constexpr int kMostSlices = 128;  // sums of 2^20 weights of at most 2^43 fit 64 bits
+inline constexpr int kRowThreads = 512;
+inline constexpr int kBands = 2048;
+inline constexpr int kMostStaged = 8192;  // candidates of a row
+inline constexpr int kMostListed = 512;   // of the band where the cut falls
+inline constexpr int kMostSlices = 128;   // sums of 2^20 weights of at most 2^43 fit 64 bits
 inline constexpr float kMassUnit = 0x1p43f;
 inline constexpr uint64_t kNoMass = ~uint64_t{0};  // a limit that is not reached
 static_assert(kSlice % kRowThreads == 0 && kBands % kRowThreads == 0);
 
 struct RowShared {
   uint64_t scratch[kRowThreads / 32];
+  uint64_t staged[kMostStaged];
   uint64_t listed[kMostListed], listed_mass[kMostListed];
   uint32_t count[kBands], low[kBands], high[kBands];  // of a band, or of a slice
-  int32_t candidates[kMostSlices];
-  uint32_t list_size;
+  uint32_t staged_size, list_size;
   int32_t band, picked;
   uint32_t band_count;
   uint64_t before_count, before_mass;
@@ -39,7 +40,7 @@ struct Bands {
   GPU_DEVICE Bands(uint64_t top_, uint64_t from, bool even) : top(top_), best(LogitOf(top_)) {
     const float spread = best - LogitOf(from);
     scale = even && spread > 1e-30f && spread < 1e37f ? kBands / spread : 0;
-    while ((top - from) >> shift >= kBands) ++shift;
+    while (scale == 0 && (top - from) >> shift >= kBands) ++shift;
   }
   GPU_DEVICE int Of(uint64_t rank) const {
     if (scale == 0) return static_cast<int>((top - rank) >> shift);
@@ -63,34 +64,23 @@ class RowDraw {
         settings_(draw_, p.vocab) {}
 
   GPU_DEVICE int32_t Draw() {
-    Slice slice{};
-    uint64_t mine = 0;
-    if (thread_ < p_.slices) {
-      slice = slice_[thread_];
-      mine = slice.finite != 0 ? RankOf(slice.best, slice.best_id) : ~uint64_t{0};
-      s_.candidates[thread_] = slice.candidates;
-    }
-    best_ = BlockReduce<kWave>(mine, s_.scratch, Max{});
+    best_ = OverSlices(Max{}, [](const Slice& slice) {
+      return slice.finite != 0 ? RankOf(slice.best, slice.best_id) : ~uint64_t{0};
+    });
     if (best_ == ~uint64_t{0}) return -1;
     if (settings_.greedy) return IdOf(best_);
-
-    mine = 0;
-    if (thread_ < p_.slices) {
-      mine = static_cast<uint64_t>(slice.mass * settings_.Weight(slice.best, LogitOf(best_)) *
+    const auto mass = [this](const Slice& slice) {
+      return static_cast<uint64_t>(slice.mass * settings_.Weight(slice.best, LogitOf(best_)) *
                                    kMassUnit);
-    }
-    if (!settings_.Cuts()) return Pick(mine, 0);
-    const uint64_t total = BlockReduce<kWave>(mine, s_.scratch, Sum{});
-    // Ranks of a bound and of the least, turned so that the greatest is wanted of both.
-    mine = thread_ < p_.slices ? RankOf(slice.bound, -1) : 0;
-    const uint64_t bound = BlockReduce<kWave>(mine, s_.scratch, Max{});
-    mine = thread_ < p_.slices ? ~RankOf(slice.least, -1) : 0;
-    const uint64_t least = ~BlockReduce<kWave>(mine, s_.scratch, Max{});
+    };
+    if (!settings_.Cuts()) return Pick(thread_ < p_.slices ? mass(slice_[thread_]) : 0, 0);
+
+    const uint64_t total = OverSlices(Sum{}, mass);
+    floor_ = OverSlices(Max{}, [](const Slice& slice) { return RankOf(slice.bound, -1); });
     whole_ = false;
-    floor_ = bound > least ? bound : least;
-    if (!Cut(total)) {
+    if (!Stage() || !Cut(total)) {
       whole_ = true;
-      floor_ = least;
+      floor_ = ~OverSlices(Max{}, [](const Slice& slice) { return ~RankOf(slice.least, -1); });
       (void)Cut(total);
     }
     SumKept();
@@ -121,30 +111,77 @@ class RowDraw {
     gpu::SyncBlock();
   }
 
-  // Calls body(rank, slice) for what this thread has of the candidates or of the whole row; all
-  // threads of the block have the same slice at the same time, and rank 0 where they have nothing.
-  template <class Body>
-  GPU_DEVICE void ForEach(Body body) const {
-    constexpr int kAtOnce = 8;  // loads on their way
-    const int per_slice = whole_ ? kSlice / kRowThreads : 1, tiles = p_.slices * per_slice;
-    for (int first = 0; first < tiles; first += kAtOnce) {
-      uint64_t rank[kAtOnce];
+  // By each wave for itself.
+  template <class Op, class Of>
+  GPU_DEVICE uint64_t OverSlices(Op op, Of of) const {
+    uint64_t value = 0;
+    for (int i = thread_ % kWave; i < p_.slices; i += kWave) value = op(value, of(slice_[i]));
+    return WaveReduce<kWave>(value, op);
+  }
+
+  // Brings the candidates from the floor up into shared memory, a wave those of a slice. False when
+  // they are too many.
+  GPU_DEVICE bool Stage() const {
+    constexpr int kAtOnce = 8;
+    const int lane = thread_ % kWave;
+    if (thread_ == 0) s_.staged_size = 0;
+    gpu::SyncBlock();
+    for (int i = thread_ / kWave; i < p_.slices; i += kRowThreads / kWave) {
+      const uint64_t* from = candidates_ + i * kMostCandidates;
+      const int count = slice_[i].candidates;
+      for (int first = lane; first - lane < count; first += kAtOnce * kWave) {
+        uint64_t rank[kAtOnce];
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int tile = first + j, id = tile * kRowThreads + thread_;
-        rank[j] = 0;
-        if (tile >= tiles) continue;
-        if (whole_) {
-          if (id < p_.vocab) rank[j] = RankOf(logits_[id], id);
-        } else if (thread_ < s_.candidates[tile]) {
-          rank[j] = candidates_[tile * kMostCandidates + thread_];
+        for (int j = 0; j < kAtOnce; ++j) {
+          const int at = first + j * kWave;
+          rank[j] = at < count ? RankOfCandidate(from[at]) : 0;
+        }
+        uint32_t mine = 0;
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) mine += rank[j] >= floor_ ? 1 : 0;
+        const uint32_t through = WaveSumThrough<kWave>(mine);
+        uint32_t at = 0;
+        if (lane == kWave - 1) at = gpu::AtomicAdd(&s_.staged_size, through);
+        at = gpu::Shuffle<kWave>(at, kWave - 1) + through - mine;
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          if (rank[j] >= floor_ && at < kMostStaged) s_.staged[at++] = rank[j];
         }
       }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        if (first + j < tiles) body(rank[j], (first + j) / per_slice);
-      }
     }
+    gpu::SyncBlock();
+    return s_.staged_size <= kMostStaged;
+  }
+
+  // Calls body(rank) for this thread's share of the candidates or of the whole row; after_slice()
+  // when all threads have gone through the same slice of the row.
+  template <class Body, class AfterSlice>
+  GPU_DEVICE void ForEach(Body body, AfterSlice after_slice) const {
+    if (!whole_) {
+      const int size = static_cast<int>(s_.staged_size);
+      for (int i = thread_; i < size; i += kRowThreads) body(s_.staged[i]);
+      return;
+    }
+    constexpr int kMine = kSlice / kRowThreads;
+    for (int slice = 0; slice < p_.slices; ++slice) {
+      float logit[kMine];
+      const int first = slice * kSlice + thread_;
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        const int id = first + i * kRowThreads;
+        if (id < p_.vocab) logit[i] = logits_[id];
+      }
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        const int id = first + i * kRowThreads;
+        if (id < p_.vocab) body(RankOf(logit[i], id));
+      }
+      after_slice(slice);
+    }
+  }
+  template <class Body>
+  GPU_DEVICE void ForEach(Body body) const {
+    ForEach(body, [](int) {});
   }
 
   // Sets s_.cut, the worst rank that is kept. False when it may lie below the candidates; of the
@@ -180,7 +217,7 @@ class RowDraw {
       const Bands bands(top, from, first);
       if (thread_ == 0) s_.band = -1, s_.list_size = 0;
       ClearBands();
-      ForEach([&](uint64_t rank, int) {
+      ForEach([&](uint64_t rank) {
         if (rank < from || rank > top) return;
         const int band = bands.Of(rank);
         gpu::AtomicAdd(&s_.count[band], 1u);
@@ -193,7 +230,7 @@ class RowDraw {
       if (found < 0) return false;
       before_count = s_.before_count, before_mass = s_.before_mass;
       if (s_.band_count <= kMostListed) {
-        ForEach([&](uint64_t rank, int) {
+        ForEach([&](uint64_t rank) {
           if (rank < from || rank > top || bands.Of(rank) != found) return;
           const uint32_t at = gpu::AtomicAdd(&s_.list_size, 1u);
           s_.listed[at] = rank;
@@ -205,7 +242,7 @@ class RowDraw {
         return true;
       }
       uint64_t greatest = 0, least = 0;  // the least with its bits turned
-      ForEach([&](uint64_t rank, int) {
+      ForEach([&](uint64_t rank) {
         if (rank < from || rank > top || bands.Of(rank) != found) return;
         greatest = rank > greatest ? rank : greatest;
         least = ~rank > least ? ~rank : least;
@@ -223,8 +260,8 @@ class RowDraw {
       my_count += s_.count[i];
       my_mass += MassAt(i);
     }
-    count += BlockPrefix<kWave>(my_count, s_.scratch, &all);
-    mass += BlockPrefix<kWave>(my_mass, s_.scratch, &all);
+    count += BlockSumBefore<kWave>(my_count, s_.scratch, &all);
+    mass += BlockSumBefore<kWave>(my_mass, s_.scratch, &all);
     for (int i = thread_ * kMine; i < (thread_ + 1) * kMine; ++i) {
       if (count >= most || mass >= enough) return;
       if (count + s_.count[i] >= most || mass + MassAt(i) >= enough) {
@@ -256,19 +293,22 @@ class RowDraw {
   // The mass that is kept of each slice, in low and high.
   GPU_DEVICE void SumKept() const {
     ClearBands();
+    const uint64_t cut = s_.cut;
     uint64_t mine = 0;
-    int of = 0;
-    const auto add = [&] {
-      const uint64_t sum = WaveReduce<kWave>(mine, Sum{});
-      if (thread_ % kWave == 0 && sum > 0) AddMass(of, sum);
-      mine = 0;
-    };
-    ForEach([&](uint64_t rank, int slice) {
-      if (slice != of) add();
-      of = slice;
-      if (rank >= s_.cut && rank > 0) mine += MassOf(rank);
-    });
-    add();
+    ForEach(
+        [&](uint64_t rank) {
+          if (rank < cut) return;
+          if (whole_) {
+            mine += MassOf(rank);
+          } else {
+            AddMass(IdOf(rank) / kSlice, MassOf(rank));
+          }
+        },
+        [&](int slice) {
+          const uint64_t sum = WaveReduce<kWave>(mine, Sum{});
+          if (thread_ % kWave == 0 && sum > 0) AddMass(slice, sum);
+          mine = 0;
+        });
     gpu::SyncBlock();
   }
 
@@ -276,7 +316,7 @@ class RowDraw {
   // mass of slice i.
   GPU_DEVICE int32_t Pick(uint64_t mine, uint64_t cut) const {
     constexpr int kMine = kSlice / kRowThreads;
-    uint64_t all = 0, before = BlockPrefix<kWave>(mine, s_.scratch, &all);
+    uint64_t all = 0, before = BlockSumBefore<kWave>(mine, s_.scratch, &all);
     uint64_t target = static_cast<uint64_t>(draw_.uniform * static_cast<double>(all));
     if (target >= all) target = all - 1;
     if (before <= target && target < before + mine) s_.band = thread_, s_.before_mass = before;
@@ -284,21 +324,37 @@ class RowDraw {
     gpu::SyncBlock();
     const int first = s_.band * kSlice + thread_ * kMine;
     target -= s_.before_mass;
-    uint64_t mass[kMine];
+    float logit[kMine];
+    if (p_.aligned && first + kMine <= p_.vocab) {
+#pragma unroll
+      for (int i = 0; i < kMine; i += 4) {
+        const auto four = *reinterpret_cast<const gpu::Vector*>(logits_ + first + i);
+        for (int j = 0; j < 4; ++j) logit[i + j] = FromBits(four.word[j]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        if (first + i < p_.vocab) logit[i] = logits_[first + i];
+      }
+    }
+    const auto mass = [&](int i) -> uint64_t {
+      if (first + i >= p_.vocab) return 0;
+      const uint64_t rank = RankOf(logit[i], first + i);
+      return rank >= cut ? MassOf(rank) : 0;
+    };
     mine = 0;
 #pragma unroll
-    for (int i = 0; i < kMine; ++i) {
-      const int id = first + i;
-      const uint64_t rank = id < p_.vocab ? RankOf(logits_[id], id) : 0;
-      mass[i] = rank > 0 && rank >= cut ? MassOf(rank) : 0;
-      mine += mass[i];
-    }
-    before = BlockPrefix<kWave>(mine, s_.scratch, &all);
+    for (int i = 0; i < kMine; ++i) mine += mass(i);
+    before = BlockSumBefore<kWave>(mine, s_.scratch, &all);
     if (target >= all) target = all - 1;  // sums of a slice differ by rounding
     if (before <= target && target < before + mine) {
-      int i = 0;
-      while (target >= before + mass[i]) before += mass[i++];
-      s_.picked = first + i;
+      int skipped = 0;  // of this thread's ids
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        before += mass(i);
+        skipped += before <= target ? 1 : 0;
+      }
+      s_.picked = first + skipped;
     }
     gpu::SyncBlock();
     return s_.picked;
@@ -319,7 +375,7 @@ class RowDraw {
 };
 
 template <int kWave>
-GPU_KERNEL void GPU_BOUNDS(kRowThreads) RowKernel(const SampleParams p) {
+GPU_KERNEL void GPU_BOUNDS(kRowThreads, 2) RowKernel(const SampleParams p) {
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {

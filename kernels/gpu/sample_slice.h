@@ -11,8 +11,8 @@
 
 namespace ashlar::gpu_kernels {
 
-inline constexpr int kSliceThreads = 256;
-inline constexpr int kSliceVectors = 8;  // of four logits, a thread
+inline constexpr int kSliceThreads = 512;
+inline constexpr int kSliceVectors = 4;  // of four logits, a thread
 inline constexpr int kSlice = kSliceThreads * kSliceVectors * 4;
 inline constexpr int kMostCandidates = 1024;  // of a slice
 
@@ -34,7 +34,7 @@ struct SampleParams {
   int vocab, slices;    // of a row
   const ashlar_draw* draws;
   Slice* slice;          // [n, slices]
-  uint64_t* candidates;  // [n, slices, kMostCandidates]
+  uint64_t* candidates;  // [n, slices, kMostCandidates], see Candidate
   int32_t* ids;
 };
 
@@ -50,6 +50,14 @@ GPU_DEVICE float LogitOf(uint64_t rank) {
 }
 GPU_DEVICE int32_t IdOf(uint64_t rank) {
   return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(rank));
+}
+
+// How the first pass hands on a logit, cheap to make.
+GPU_DEVICE uint64_t Candidate(float logit, int32_t id) {
+  return uint64_t{static_cast<uint32_t>(id)} << 32 | ToBits(logit);
+}
+GPU_DEVICE uint64_t RankOfCandidate(uint64_t candidate) {
+  return RankOf(FromBits(static_cast<uint32_t>(candidate)), static_cast<int32_t>(candidate >> 32));
 }
 
 // The draw as the kernels use it.
@@ -72,7 +80,7 @@ struct Settings {
   GPU_DEVICE bool Ranks() const { return top_k > 0 || top_p < 1; }
   GPU_DEVICE bool Cuts() const { return Ranks() || min_p > 0; }
   GPU_DEVICE float Weight(float logit, float best) const {
-    return exp2f((logit - best) * per_logit);
+    return gpu::Exp2((logit - best) * per_logit);
   }
 };
 
@@ -107,18 +115,18 @@ GPU_DEVICE int KeepCandidates(const float* value, float bound, int first_id, int
   int mine = 0, all = 0;
 #pragma unroll
   for (int i = 0; i < kValues; ++i) mine += value[i] >= bound ? 1 : 0;
-  int at = BlockPrefix<kWave>(mine, scratch, &all);
+  candidates += BlockSumBefore<kWave>(mine, scratch, &all);
   if (all > kMostCandidates || mine == 0) return all;
+  first_id += Place(gpu::ThreadX(), 0);
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    if (value[i] < bound) continue;
-    candidates[at++] = RankOf(value[i], first_id + Place(gpu::ThreadX(), i));
+    if (value[i] >= bound) *candidates++ = Candidate(value[i], first_id + Place(0, i));
   }
   return all;
 }
 
 template <int kWave>
-GPU_KERNEL void GPU_BOUNDS(kSliceThreads) SliceKernel(const SampleParams p) {
+GPU_KERNEL void GPU_BOUNDS(kSliceThreads, 3) SliceKernel(const SampleParams p) {
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {
@@ -131,25 +139,26 @@ GPU_KERNEL void GPU_BOUNDS(kSliceThreads) SliceKernel(const SampleParams p) {
     float value[kValues];
     LoadSlice(p.logits + row * p.pitch + first_id, count, p.aligned, value);
 
-    float best = -kInfinity, least = kInfinity, nothing = 0;
+    float mine = -kInfinity, least = kInfinity, nothing = 0;
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
-      best = fmaxf(best, value[i]);
+      mine = fmaxf(mine, value[i]);
       least = fminf(least, value[i]);
       nothing = fmaf(value[i], 0.0f, nothing);  // NaN once a value is not finite
     }
     const auto max = [](float a, float b) { return fmaxf(a, b); };
     const auto min = [](float a, float b) { return fminf(a, b); };
     // The least of 64 groups' best: 64 logits of the slice at least are as good.
-    float group = fmaxf(best, gpu::ShuffleXor<kWave>(best, 1));
+    float group = fmaxf(mine, gpu::ShuffleXor<kWave>(mine, 1));
     group = fmaxf(group, gpu::ShuffleXor<kWave>(group, 2));
-    best = WaveReduce<kWave>(best, max);
+    group = fmaxf(group, gpu::ShuffleXor<kWave>(group, 4));
+    float best = WaveReduce<kWave>(mine, max);
     least = WaveReduce<kWave>(least, min);
     group = WaveReduce<kWave>(group, min);
     nothing = WaveReduce<kWave>(nothing, [](float a, float b) { return a + b; });
     if (thread % kWave == 0) {
-      float* mine = scratch + thread / kWave;
-      mine[0] = best, mine[kWaves] = least, mine[2 * kWaves] = group, mine[3 * kWaves] = nothing;
+      float* out = scratch + thread / kWave;
+      out[0] = best, out[kWaves] = least, out[2 * kWaves] = group, out[3 * kWaves] = nothing;
     }
     gpu::SyncBlock();
     for (int wave = 0; wave < kWaves; ++wave) {
@@ -161,9 +170,11 @@ GPU_KERNEL void GPU_BOUNDS(kSliceThreads) SliceKernel(const SampleParams p) {
     gpu::SyncBlock();
 
     Slice slice{best, least, p.vocab, nothing == 0 ? 1 : 0, 0, kLowest, 0, 0};
+    if (mine == best) {
 #pragma unroll
-    for (int i = kValues - 1; i >= 0; --i) {
-      if (value[i] == best) slice.best_id = first_id + Place(thread, i);
+      for (int i = kValues - 1; i >= 0; --i) {
+        if (value[i] == best) slice.best_id = first_id + Place(thread, i);
+      }
     }
     slice.best_id = BlockReduce<kWave>(slice.best_id, reinterpret_cast<int*>(scratch),
                                        [](int a, int b) { return a < b ? a : b; });
@@ -178,11 +189,14 @@ GPU_KERNEL void GPU_BOUNDS(kSliceThreads) SliceKernel(const SampleParams p) {
     }
     if (!settings.greedy && settings.Cuts()) {
       const int64_t index = int64_t{row} * p.slices + gpu::BlockX();
-      if (settings.Ranks()) slice.bound = fmaxf(slice.bound, group);
-      if (settings.min_p > 0) slice.bound = fmaxf(slice.bound, best + settings.min_depth);
-      slice.candidates =
-          KeepCandidates<kWave>(value, slice.bound, first_id, reinterpret_cast<int*>(scratch),
-                                p.candidates + index * kMostCandidates);
+      uint64_t* candidates = p.candidates + index * kMostCandidates;
+      int* counts = reinterpret_cast<int*>(scratch);
+      slice.bound = fmaxf(kLowest, settings.Ranks() ? group : best + settings.min_depth);
+      slice.candidates = KeepCandidates<kWave>(value, slice.bound, first_id, counts, candidates);
+      if (slice.candidates > kMostCandidates && group > slice.bound) {
+        slice.bound = group;
+        slice.candidates = KeepCandidates<kWave>(value, slice.bound, first_id, counts, candidates);
+      }
       if (slice.candidates > kMostCandidates) slice.candidates = 0, slice.bound = kInfinity;
     }
     if (thread == 0) p.slice[int64_t{row} * p.slices + gpu::BlockX()] = slice;
