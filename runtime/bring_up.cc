@@ -88,10 +88,11 @@ std::optional<Rejection> MakeThePlan(Running& run, const PluginScan& scan, const
   return std::nullopt;
 }
 
-std::optional<Rejection> SelfTest(Running& run, const Device& reference, ApiServer& api,
-                                  Readiness& readiness) {
-  Result<std::vector<SelfTestResult>> results = RunSelfTest(run.plan, *run.device, reference);
-  if (!results) return Rejection{ReadyCheck::kSelfTest, results.problems()};
+// Each chosen kernel against the reference, noted where /status and the metrics read it. Problems
+// of a device that fails, or one for each kernel that is off.
+Status SelfTest(const Running& run, ApiServer& api) {
+  Result<std::vector<SelfTestResult>> results = RunSelfTest(run.plan, *run.device, *run.reference);
+  if (!results) return results.problems();
   Problems excess;
   for (const SelfTestResult& result : *results) {
     if (result.passed()) continue;
@@ -102,9 +103,8 @@ std::optional<Rejection> SelfTest(Running& run, const Device& reference, ApiServ
          fmt::format("set backends.default.forbid: [{}], or replace the device", result.row)});
   }
   api.SetSelfTest(std::move(*results));
-  if (!excess.empty()) return Rejection{ReadyCheck::kSelfTest, excess};
-  readiness.Pass(ReadyCheck::kSelfTest);
-  return std::nullopt;
+  if (!excess.empty()) return excess;
+  return Done{};
 }
 
 Engine::Options EngineOptions(const Spec& spec, const Plan& plan) {
@@ -169,6 +169,7 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   if (!device) return Rejection{ReadyCheck::kPlatform, device.problems()};
   if (!reference) return Rejection{ReadyCheck::kPlatform, reference.problems()};
   run.device = std::move(*device);
+  run.reference = std::move(*reference);
 
   // The tokenizer is built on another core while the weights are carried in.
   std::future<Result<ModelText>> text =
@@ -184,7 +185,9 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   readiness.Pass(ReadyCheck::kWeights);
   watch.Lap("weights");
 
-  if (auto rejection = SelfTest(run, **reference, api, readiness)) return rejection;
+  if (Status tested = SelfTest(run, api); !tested.ok())
+    return Rejection{ReadyCheck::kSelfTest, tested.problems()};
+  readiness.Pass(ReadyCheck::kSelfTest);
   watch.Lap("selfTest");
   Result<KvAllocation> memory = AllocateKv(run.plan, *run.device, RoomForKv(run.plan, chosen));
   if (!memory) return Rejection{ReadyCheck::kBlocks, memory.problems()};
@@ -194,9 +197,11 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   if (!arena) return Rejection{ReadyCheck::kShapes, arena.problems()};
   readiness.Pass(ReadyCheck::kShapes);
   watch.Lap("kv");
+  Engine::Parts parts;
+  parts.idle_check = [&run, &api] { return SelfTest(run, api); };
   Result<std::unique_ptr<Engine>> engine =
       Engine::Start(run.plan, *run.device, std::move(*weights), std::move(*arena),
-                    EngineOptions(run.spec, run.plan));
+                    EngineOptions(run.spec, run.plan), std::move(parts));
   if (!engine) return Rejection{ReadyCheck::kEngine, engine.problems()};
   run.engine = std::move(*engine);
   readiness.Pass(ReadyCheck::kEngine);

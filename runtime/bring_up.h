@@ -27,7 +27,7 @@ struct Running {
   ModelSource source;
   std::unique_ptr<FileFaultReport> file_faults;
   Plan plan;
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Device> device, reference;  // what runs the model, and the truth
   ModelText text;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<EngineGenerator> generator;

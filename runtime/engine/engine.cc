@@ -16,17 +16,21 @@ using Clock = std::chrono::steady_clock;
 }
 
 struct Engine::Impl {
-  Impl(std::unique_ptr<Worker> engine_worker, const Options& options)
+  Impl(std::unique_ptr<Worker> engine_worker, const Options& options, std::function<Status()> check)
       : hang(options.hang_seconds),
+        check_every(options.check_seconds),
+        idle_check(std::move(check)),
         worker(std::move(engine_worker)),
         intake({options.queued_tokens, options.queued_requests, options.queue_seconds}) {}
 
   void Loop();
+  void Watch(const std::function<Status()>& run);
   void Fault(const Problems& problems);
   void Publish();
   bool Hangs() const;
 
-  const std::chrono::duration<double> hang;
+  const std::chrono::duration<double> hang, check_every;
+  const std::function<Status()> idle_check;
   // When the step under way began, in steady-clock ticks; 0 between steps.
   std::atomic<Clock::rep> step_begun{0};
   std::unique_ptr<Worker> worker;  // the thread's alone, once it runs
@@ -41,10 +45,16 @@ struct Engine::Impl {
 };
 
 void Engine::Impl::Loop() {
+  constexpr std::chrono::duration<double> kForGood = std::chrono::hours(24 * 365);
   Intake::Work work;
+  Clock::time_point checked = Clock::now();
   while (!work.stop) {
-    bool busy = !faulted && !worker->idle();
-    intake.Take(busy, {worker->waiting(), worker->waiting_tokens(), worker->oldest_arrival()},
+    const bool busy = !faulted && !worker->idle();
+    const bool checks = idle_check != nullptr && !faulted;
+    const std::chrono::duration<double> patience = busy     ? std::chrono::duration<double>(0)
+                                                   : checks ? check_every
+                                                            : kForGood;
+    intake.Take(patience, {worker->waiting(), worker->waiting_tokens(), worker->oldest_arrival()},
                 work);
     for (auto& sequence : work.arrived) worker->Accept(std::move(sequence));
     for (uint64_t id : work.cancelled) worker->Cancel(id);
@@ -53,15 +63,23 @@ void Engine::Impl::Loop() {
     } else if (faulted) {
       // A request that was on its way when the device failed.
       worker->EndAll(FinishReason::kError, "the device failed");
+    } else if (worker->idle() && checks && Clock::now() - checked >= check_every) {
+      Watch([this] { return idle_check(); });
+      checked = Clock::now();
     } else {
-      step_begun = Clock::now().time_since_epoch().count();
-      auto step = worker->Step();
-      step_begun = 0;
-      if (!step.ok()) Fault(step.problems());
+      Watch([this] { return worker->Step(); });
     }
     Publish();
     worker->Flush();
   }
+}
+
+// Runs what may hang or fail with the device.
+void Engine::Impl::Watch(const std::function<Status()>& run) {
+  step_begun = Clock::now().time_since_epoch().count();
+  Status status = run();
+  step_begun = 0;
+  if (!status.ok()) Fault(status.problems());
 }
 
 void Engine::Impl::Fault(const Problems& problems) {
@@ -94,11 +112,12 @@ Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& de
 Result<std::unique_ptr<Engine>> Engine::Start(const Plan& plan, const Device& device,
                                               ModelWeights weights, std::unique_ptr<KvArena> arena,
                                               const Options& options, Parts parts) {
+  std::function<Status()> check = std::move(parts.idle_check);
   auto worker =
       Worker::Create(plan, device, std::move(weights), std::move(arena), options, std::move(parts));
   if (!worker.ok()) return worker.problems();
   if (auto rehearsed = (*worker)->Rehearse(); !rehearsed.ok()) return rehearsed.problems();
-  auto impl = std::make_unique<Impl>(std::move(*worker), options);
+  auto impl = std::make_unique<Impl>(std::move(*worker), options, std::move(check));
   impl->Publish();
   impl->thread = std::thread([loop = impl.get()] { loop->Loop(); });
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));

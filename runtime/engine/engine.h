@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,8 +47,9 @@ class Engine {
     int batch_tokens = 2048;
     int64_t queued_tokens = 200'000;
     int queued_requests = 1024;
-    double queue_seconds = 30;  // once one has waited longer, new ones are refused
-    double hang_seconds = 60;   // a step that takes longer is a fault of the device
+    double queue_seconds = 30;   // once one has waited longer, new ones are refused
+    double hang_seconds = 60;    // a step that takes longer is a fault of the device
+    double check_seconds = 300;  // between two idle checks
     bool prefix_cache = true;
     // Of prefix hashes and of requests without a seed; the caller takes it from the system's
     // random source, or fixes it for a repeatable run.
@@ -58,6 +60,9 @@ class Engine {
   struct Parts {
     std::unique_ptr<Forward> forward;  // for at least batch_tokens tokens and LogitRows rows
     PrefixHash prefix_hash = Sha256;
+    // Runs on the engine's thread when nothing else has for a while: the device is the caller's
+    // until it returns. A problem is a fault of the device.
+    std::function<Status()> idle_check = nullptr;
   };
 
   // Rows of logits that a step may ask for.

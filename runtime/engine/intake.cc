@@ -57,15 +57,12 @@ void Intake::Stop() {
   wake_.notify_one();
 }
 
-void Intake::Take(bool busy, const Held& held, Work& work) {
+void Intake::Take(std::chrono::duration<double> patience, const Held& held, Work& work) {
   work.arrived.clear();
   work.cancelled.clear();
   std::unique_lock lock(mutex_);
   held_ = held;
-  if (!busy) {
-    wake_.wait(lock,
-               [this] { return work_.stop || !work_.arrived.empty() || !work_.cancelled.empty(); });
-  }
+  if (patience.count() > 0) wake_.wait_for(lock, patience, [this] { return !work_.empty(); });
   held_.requests += static_cast<int64_t>(work_.arrived.size());
   held_.tokens += arrived_tokens_;
   if (!held_.oldest && !work_.arrived.empty()) held_.oldest = work_.arrived.front()->arrived;

@@ -37,15 +37,16 @@ class Intake {
     std::vector<std::unique_ptr<Sequence>> arrived;  // ids grow
     std::vector<uint64_t> cancelled;
     bool stop = false;
+    bool empty() const { return arrived.empty() && cancelled.empty() && !stop; }
   };
   // What the scheduler still holds unstarted, for the limits.
   struct Held {
     int64_t requests = 0, tokens = 0;
     std::optional<std::chrono::steady_clock::time_point> oldest;
   };
-  // Engine thread: takes what has come, sleeping until something does unless `busy`. Fills `work`
-  // in place to keep its memory.
-  void Take(bool busy, const Held& held, Work& work);
+  // Engine thread: takes what has come, sleeping until something does, at most for `patience`.
+  // Fills `work` in place to keep its memory.
+  void Take(std::chrono::duration<double> patience, const Held& held, Work& work);
 
  private:
   Limits limits_;

@@ -240,6 +240,24 @@ TEST(Engine, TheRehearsalLeavesNoTrace) {
   EXPECT_EQ(stats.groups[0].free, stats.groups[0].blocks);
 }
 
+TEST(Engine, ChecksAnIdleDeviceAndStopsServingWhenItIsOff) {
+  Plan plan = toy::MakePlan({});
+  auto device = toy::OpenReference();
+  Engine::Options options = toy::SmallOptions();
+  options.check_seconds = 0.001;
+  std::atomic<int> checks{0};
+  Engine::Parts parts{std::make_unique<toy::ToyForward>(plan.model, Engine::LogitRows(options)),
+                      Sha256, [&]() -> Status {
+                        if (++checks < 3) return Done{};
+                        return Problem{"group full_attention", "differs by 0.5", "", ""};
+                      }};
+  auto engine = std::move(
+      *Engine::Start(plan, *device, {}, *toy::MakeArena(plan, *device), options, std::move(parts)));
+  while (engine->stats().fault.empty()) std::this_thread::yield();
+  EXPECT_EQ(checks, 3);
+  EXPECT_THAT(engine->stats().fault, testing::HasSubstr("differs by 0.5"));
+}
+
 // GP-01: a device that never answers is a fault too, told while the step still hangs.
 TEST(Engine, AStepThatDoesNotEndIsAFault) {
   std::promise<void> release;
