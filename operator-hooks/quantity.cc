@@ -1,15 +1,11 @@
 #include "operator-hooks/quantity.h"
 
-#include <array>
-#include <charconv>
-#include <utility>
-
-#include "base/checked.h"
+#include "base/bytes.h"
 
 namespace ashlar::hooks {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, int64_t>, 9> kUnits = {{
+constexpr AmountUnit kUnits[] = {
     {"", 1},
     {"Ki", int64_t{1} << 10},
     {"Mi", int64_t{1} << 20},
@@ -19,20 +15,15 @@ constexpr std::array<std::pair<std::string_view, int64_t>, 9> kUnits = {{
     {"M", 1'000'000},
     {"G", 1'000'000'000},
     {"T", 1'000'000'000'000},
-}};
+};
+constexpr AmountUnit kThousandths[] = {{"m", 1}};
 
 }  // namespace
 
 std::optional<int64_t> ParseQuantity(std::string_view text) {
-  int64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (unit == "m") return number / 1000;
-  for (const auto& [name, factor] : kUnits) {
-    if (name == unit) return CheckedMul(number, factor);
-  }
-  return std::nullopt;
+  if (std::optional<int64_t> thousandths = ParseAmount(text, kThousandths))
+    return *thousandths / 1000;
+  return ParseAmount(text, kUnits);
 }
 
 }  // namespace ashlar::hooks

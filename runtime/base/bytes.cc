@@ -9,12 +9,7 @@
 namespace ashlar {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  int64_t bytes;
-};
-
-constexpr Unit kUnits[] = {
+constexpr AmountUnit kUnits[] = {
     {"", 1},
     {"B", 1},
     {"KiB", int64_t{1} << 10},
@@ -29,13 +24,15 @@ constexpr Unit kUnits[] = {
 
 }  // namespace
 
-std::optional<int64_t> ParseBytes(std::string_view text) {
+std::optional<int64_t> ParseBytes(std::string_view text) { return ParseAmount(text, kUnits); }
+
+std::optional<int64_t> ParseAmount(std::string_view text, std::span<const AmountUnit> units) {
   int64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) return std::nullopt;
   std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
-  for (const Unit& unit : kUnits) {
-    if (unit.name == suffix) return CheckedMul(number, unit.bytes);
+  for (const AmountUnit& unit : units) {
+    if (unit.name == suffix) return CheckedMul(number, unit.factor);
   }
   return std::nullopt;
 }
