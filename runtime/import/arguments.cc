@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "import/flags.h"
+#include "import/words.h"
 #include "spec/source_text.h"
 #include "spec/spec.h"
 
@@ -52,6 +53,15 @@ ImportNote Negated(const Flag& flag, const std::string& shown) {
     return {shown, kRefused, "", "prompts are always taken in parts of limits.batchTokens"};
   return {shown, kNeedless, "",
           flag.outcome == kRefused ? "always so here" : std::string(flag.text)};
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    size_t bytes = Utf8SequenceBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
 }
 
 constexpr std::string_view kMount = "/mnt/models";
@@ -128,6 +138,10 @@ class Importer::Words {
 };
 
 void Importer::Arguments(const std::vector<std::string>& list) {
+  for (const std::string& word : list) {
+    if (!IsUtf8(word))
+      return Mistake(Printable(word) + " is no text", "UTF-8", "write it in UTF-8");
+  }
   for (Words words(list); !words.done();) {
     if (words.value_next()) {
       Positional(words.Take());
@@ -139,9 +153,9 @@ void Importer::Arguments(const std::vector<std::string>& list) {
 
 void Importer::Positional(const std::string& word) {
   if (model_named_) {
-    Note({Printable(word), kRefused, "", "a word that belongs to no flag"});
+    Note({ShownWord(word), kRefused, "", "a word that belongs to no flag"});
   } else {
-    Model(word, Printable(word));
+    Model(word, ShownWord(word));
   }
   model_named_ = true;
 }

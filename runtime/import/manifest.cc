@@ -166,7 +166,7 @@ Result<std::vector<std::string>> ContainerWords(const YamlNode* container,
     if (arguments && !found) {
       found = std::move(arguments);
     } else {
-      importer.Note({Printable(command.front()), kRefused, "", "other commands are left out"});
+      importer.Note({ShownWord(command.front()), kRefused, "", "other commands are left out"});
     }
   }
   if (!found)

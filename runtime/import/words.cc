@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "spec/source_text.h"
+
 namespace ashlar {
 namespace {
 
@@ -91,6 +93,8 @@ bool IsNameByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || 
 Result<Commands> ShellCommands(std::string_view script, const std::string& place) {
   return Splitter(script, place).Run();
 }
+
+std::string ShownWord(std::string_view word) { return word.empty() ? "\"\"" : Printable(word); }
 
 std::string Substitute(std::string_view text, const std::map<std::string, std::string>& values,
                        bool shell) {

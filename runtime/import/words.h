@@ -19,4 +19,7 @@ Result<std::vector<std::vector<std::string>>> ShellCommands(std::string_view scr
 std::string Substitute(std::string_view text, const std::map<std::string, std::string>& values,
                        bool shell);
 
+// A word as messages show it; none stands as "".
+std::string ShownWord(std::string_view word);
+
 }  // namespace ashlar

@@ -92,6 +92,19 @@ TEST(ImportCommand, KeepsWhatChangesVllmsChoice) {
   EXPECT_EQ(Take("/m --port 1").assume, "");
 }
 
+TEST(ImportCommand, RefusesWordsThatAreNoText) {
+  Result<Imported> imported = ImportCommand({"vllm", "serve", "m\xde"});
+  ASSERT_FALSE(imported.ok());
+  EXPECT_THAT(Text(imported.problems()),
+              HasSubstr("arguments: m\\xde is no text: UTF-8; write it in UTF-8"));
+}
+
+TEST(ImportCommand, ShowsAnEmptyWord) {
+  Result<Imported> imported = ImportCommand({"vllm", "serve", "/m", ""});
+  ASSERT_TRUE(imported.ok());
+  EXPECT_THAT(Notes(*imported), HasSubstr("refused \"\": a word that belongs to no flag"));
+}
+
 TEST(ImportCommand, NeverRepeatsASecret) {
   EXPECT_THAT(Notes(Take("/m --api-key s3cret --hf-token=s3cret")),
               AllOf(HasSubstr("refused --api-key"), testing::Not(HasSubstr("s3cret"))));
