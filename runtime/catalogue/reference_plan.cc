@@ -80,9 +80,12 @@ class Maker {
   }
 
  private:
+  // The first failure stays.
   bool Fail(const char* step, std::string why) {
-    plan_.failed = step;
-    plan_.why = std::move(why);
+    if (plan_.failed.empty()) {
+      plan_.failed = step;
+      plan_.why = std::move(why);
+    }
     return false;
   }
 
@@ -100,11 +103,11 @@ class Maker {
         bool known = FindVllmRow(wish.use, facts_, request).has_value();
         made.choice = VllmSelect(facts_, request, known ? wish.use : "");
         if (made.choice.error != VllmError::kNone)
-          return Fail("backends", std::string(Name(made.choice.error)));
+          Fail("backends", std::string(Name(made.choice.error)));
         KeepRow(made, request);
       }
     }
-    return true;
+    return plan_.failed.empty();
   }
 
   void KeepRow(const ReferenceAttention& attention, const VllmRequest& request) {

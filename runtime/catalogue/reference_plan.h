@@ -14,6 +14,9 @@
 namespace ashlar {
 
 inline constexpr std::string_view kReferenceName = "vllm-0.33.0";
+// Stands in every output.
+inline constexpr std::string_view kReferenceLabel =
+    "what vLLM 0.33.0 would choose; a reference catalogue, nothing of it is carried out";
 
 // Layers of equal cache and geometry, with the backend that they would get.
 struct ReferenceAttention {

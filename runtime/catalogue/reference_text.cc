@@ -6,9 +6,6 @@
 namespace ashlar {
 namespace {
 
-constexpr std::string_view kLabel =
-    "what vLLM 0.33.0 would choose; a reference catalogue, nothing of it is carried out";
-
 std::string Reason(const VllmReason& reason) {
   return reason.why.empty() ? std::string(Text(reason.reason))
                             : fmt::format("{} ({})", Text(reason.reason), reason.why);
@@ -67,8 +64,9 @@ std::string Refused(const ReferencePlan& plan) {
 }  // namespace
 
 std::string ToText(const ReferencePlan& plan) {
-  std::string text = fmt::format("catalogue {} for {} on {} ({})\n{}\n\n", kReferenceName,
-                                 plan.model_name, plan.platform_name, plan.product, kLabel);
+  std::string text =
+      fmt::format("catalogue {} for {} on {} ({})\n{}\n\n", kReferenceName, plan.model_name,
+                  plan.platform_name, plan.product, kReferenceLabel);
   std::vector<TableRow> rows = {{"attention", "layers", "backend", "kernel"}};
   for (const ReferenceAttention& attention : plan.attention)
     rows.push_back({attention.name, std::to_string(attention.layers.size()), Chosen(attention),
@@ -85,7 +83,7 @@ std::string ToText(const ReferencePlan& plan) {
 }
 
 Json ToJson(const ReferencePlan& plan) {
-  Json json = {{"catalogue", kReferenceName}, {"label", kLabel},
+  Json json = {{"catalogue", kReferenceName}, {"label", kReferenceLabel},
                {"model", plan.model_name},    {"platformName", plan.platform_name},
                {"product", plan.product},     {"attention", Json::array()}};
   for (const ReferenceAttention& attention : plan.attention)

@@ -9,8 +9,6 @@ namespace {
 using F = VllmFacts;
 using R = VllmRequest;
 
-bool Cuda(const F& f) { return f.platform == VllmPlatform::kCuda; }
-
 // --- flash attention
 
 bool SinksBelowHopper(const F& f, const R& r) { return r.sinks && f.major * 10 + f.minor < 90; }
@@ -36,13 +34,11 @@ bool CausalPartNeedsNewer(const F& f, const R& r) {
   return VllmFlashAttnVersion(f, r, r.head_size) < 3;
 }
 
-bool NoFlashAttnMla(const F& f, const R&) { return !Cuda(f) || f.major != 9 || !f.flash_attn_3; }
+bool NoFlashAttnMla(const F& f, const R&) { return !IsCuda(f) || f.major != 9 || !f.flash_attn_3; }
 
 // --- FlashInfer
 
-bool NoFlashInferKernels(const F& f, const R&) {
-  return !Cuda(f) || !f.flashinfer || (!f.flashinfer_cubin && !f.nvcc);
-}
+bool NoFlashInferKernels(const F& f, const R&) { return !VllmFlashInferRuns(f); }
 
 bool NativeNvfp4(const F& f, const R& r) { return IsNvfp4(r.kv) && f.major != 10; }
 
@@ -90,10 +86,10 @@ constexpr VllmCombination kRules[] = {
 
     {"B12X", [](const F&, const R& r) { return r.dtype != DType::kBF16; },
      "needs_bfloat16_queries"},
-    {"B12X", [](const F& f, const R&) { return !Cuda(f) || !f.b12x; }, "package_missing"},
+    {"B12X", [](const F& f, const R&) { return !IsCuda(f) || !f.b12x; }, "package_missing"},
 
     {"FLASH_ATTN_MLA", NoFlashAttnMla, "no_flash_attn_mla"},
-    {"FLASHMLA", [](const F& f, const R&) { return !Cuda(f) || !f.flashmla; }, "not_compiled"},
+    {"FLASHMLA", [](const F& f, const R&) { return !IsCuda(f) || !f.flashmla; }, "not_compiled"},
     {"FLASHMLA", [](const F& f, const R& r) { return r.sparse && f.major != 9 && f.major != 10; },
      "sparse_needs_hopper_or_blackwell"},
     {"FLASHMLA", [](const F& f, const R& r) { return !r.sparse && f.major != 9; },
@@ -103,7 +99,7 @@ constexpr VllmCombination kRules[] = {
        return Latent(r) && NoneOf(r.model->qk_nope, {64, 128, 192});
      },
      "head_dims"},
-    {"TOKENSPEED_MLA", [](const F& f, const R&) { return !Cuda(f) || !f.tokenspeed; },
+    {"TOKENSPEED_MLA", [](const F& f, const R&) { return !IsCuda(f) || !f.tokenspeed; },
      "package_missing"},
     {"TOKENSPEED_MLA", NotDeepSeek, "head_dims"},
 
@@ -185,7 +181,7 @@ constexpr VllmCombination kRules[] = {
     {"FLASHINFER_MLA_SPARSE_DSV41", NotBlackwell, "needs_blackwell"},
     {"FLASHINFER_MLA_SPARSE_DSV41", DsMlaOnDatacenter, "no_fp8_ds_mla"},
     {"FLASHINFER_MLA_SPARSE_DSV41", PlainKvOnWorkstation, "", RefusalReason::kKvDType},
-    {"FLASHMLA_MEGA_ATTN_DSV41", [](const F& f, const R&) { return !Cuda(f) || !f.flashmla; },
+    {"FLASHMLA_MEGA_ATTN_DSV41", [](const F& f, const R&) { return !IsCuda(f) || !f.flashmla; },
      "not_compiled"},
     {"FLASHMLA_MEGA_ATTN_DSV41", [](const F& f, const R&) { return f.major != 9 && f.major != 10; },
      "sparse_needs_hopper_or_blackwell"},

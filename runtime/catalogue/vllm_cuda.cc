@@ -7,16 +7,9 @@ namespace {
 using F = VllmFacts;
 using R = VllmRequest;
 
-bool Cuda(const F& f) { return f.platform == VllmPlatform::kCuda; }
-
-// FlashInfer's kernels are there, or can be built.
-bool FlashInferRuns(const F& f) {
-  return Cuda(f) && f.flashinfer && (f.flashinfer_cubin || f.nvcc);
-}
-
 // Ready-made trtllm kernels, unless they are switched off. Batch invariance switches them off.
 bool Trtllm(const F& f, const R& r) {
-  return Cuda(f) && f.flashinfer && (f.flashinfer_cubin || f.artifactory) && !f.trtllm_off &&
+  return IsCuda(f) && f.flashinfer && (f.flashinfer_cubin || f.artifactory) && !f.trtllm_off &&
          !r.batch_invariant;
 }
 
@@ -34,12 +27,12 @@ bool NewFlashAttnAnywhere(const F& f, const R& r) {
 // capability.
 bool UpstreamKnowsFlashAttn4(const F& f, const R&) {
   if (f.platform == VllmPlatform::kRocm) return f.major == 9 || f.major == 11;
-  return Cuda(f) && (f.major == 9 || f.major == 10) && f.flash_attn_4;
+  return IsCuda(f) && (f.major == 9 || f.major == 10) && f.flash_attn_4;
 }
 
 // Only with the model known: its heads of 256 run in version 4, which needs whole blocks of 128.
 bool WideHeadsInFlashAttn4(const F& f, const R& r) {
-  return Cuda(f) && f.major == 10 && f.flash_attn_4 && r.model && r.model->head_size == 256 &&
+  return IsCuda(f) && f.major == 10 && f.flash_attn_4 && r.model && r.model->head_size == 256 &&
          !Quantised(r.kv);
 }
 
@@ -70,14 +63,14 @@ constexpr VllmChange kChanges[] = {
     {.row = "TRITON_FLASH_ATTN", .when = NewFlashAttn, .add_kv = kKvE4M3},
     {.row = "TRITON_FLASH_ATTN", .when = UpstreamKnowsFlashAttn4, .heads = Heads({256, 512})},
     {.row = "TRITON_FLASHINFER",
-     .when = [](const F& f, const R&) { return Cuda(f) && f.major == 10; },
+     .when = [](const F& f, const R&) { return IsCuda(f) && f.major == 10; },
      .layouts = kFlashInferLayouts},
     {.row = "FLASHINFER",
-     .when = [](const F& f, const R&) { return Cuda(f) && f.major == 10; },
+     .when = [](const F& f, const R&) { return IsCuda(f) && f.major == 10; },
      .layouts = kFlashInferLayouts},
     {.row = "FLASHINFER",
      .when = [](const F& f,
-                const R&) { return f.major == 10 && FlashInferRuns(f) && !f.trtllm_off; },
+                const R&) { return f.major == 10 && VllmFlashInferRuns(f) && !f.trtllm_off; },
      .add_flags = kVllmQueryLengths},
     {.row = "FLASHINFER",
      .when = [](const F& f, const R& r) { return f.major == 10 && Trtllm(f, r); },
@@ -151,8 +144,12 @@ constexpr std::string_view kFlashInferRows[] = {"FLASHINFER", "FLASHINFER_MLA",
 
 }  // namespace
 
+bool VllmFlashInferRuns(const VllmFacts& f) {
+  return IsCuda(f) && f.flashinfer && (f.flashinfer_cubin || f.nvcc);
+}
+
 int VllmFlashAttnVersion(const VllmFacts& f, const VllmRequest& r, int head_size) {
-  if (!Cuda(f)) return 0;
+  if (!IsCuda(f)) return 0;
   const bool has3 = f.major == 9 && f.flash_attn_3;
   const bool has4 = (f.major == 9 || f.major == 10) && f.flash_attn_4;
   int version = f.flash_attn_version;

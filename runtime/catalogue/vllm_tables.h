@@ -59,6 +59,11 @@ VllmChoice VllmSelectXpu(const VllmFacts& facts, const VllmRequest& request,
 // The walk that ranks and validates, for platforms that do both.
 VllmChoice VllmWalk(const VllmFacts& facts, const VllmRequest& request, std::string_view forced);
 
+// FlashInfer's kernels are there, or can be built.
+bool VllmFlashInferRuns(const VllmFacts& facts);
+
+inline bool IsCuda(const VllmFacts& facts) { return facts.platform == VllmPlatform::kCuda; }
+
 // The version of flash attention that would run heads of this size (0: of any), or 0 for none.
 int VllmFlashAttnVersion(const VllmFacts& facts, const VllmRequest& request, int head_size);
 

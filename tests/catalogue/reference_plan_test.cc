@@ -78,6 +78,15 @@ TEST(ReferencePlan, ShowsWhatWasRefused) {
               HasSubstr("mla_attention: FLASHINFER_MLA refused: sparse not supported"));
 }
 
+TEST(ReferencePlan, JudgesEveryGroupWhenOneHasNoAnswer) {
+  Spec spec = BasicSpec();
+  spec.kv.block_size = 8;
+  ReferencePlan plan = Planned(Profile("h100"), HybridModel(), spec);
+  EXPECT_EQ(plan.failed, "backends");
+  ASSERT_EQ(plan.attention.size(), 2u);
+  EXPECT_EQ(plan.attention[1].choice.error, VllmError::kNoneValid);
+}
+
 std::vector<std::string> Compared(const Platform& platform, const Spec& spec,
                                   const std::string& told = "") {
   return CompareWithVllm(spec, platform, HybridModel(), {}, VllmAssume{}, told).value();
