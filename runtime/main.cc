@@ -11,6 +11,53 @@ namespace {
 
 constexpr int kUsage = 64;  // EX_USAGE
 constexpr char kPluginsHelp[] = "folder of libashlar_*.so (default: beside the executable)";
+constexpr char kSpecHelp[] = "ModelSpec or InferenceModel manifest (YAML)";
+
+// What would be ignored beside another option excludes it.
+void AddPlanOptions(CLI::App& plan, PlanOptions& options) {
+  plan.add_option("-f,--file", options.file, kSpecHelp);
+  plan.add_option("--plugins", options.plugins, kPluginsHelp);
+  CLI::Option* platform = plan.add_option(
+      "--platform", options.platform, "a captured file or a named profile (default: this machine)");
+  CLI::Option* output = plan.add_option("-o,--output", options.output, "text, yaml or json")
+                            ->check(CLI::IsMember({"text", "yaml", "json"}));
+  CLI::Option* full = plan.add_flag(
+      "--full", options.full, "text with all reasons of every candidate, all layers and strides");
+  CLI::Option* emit = plan.add_flag("--emit-config", options.emit_config,
+                                    "print the model's config.json for source.config instead")
+                          ->excludes(platform)
+                          ->excludes(output)
+                          ->excludes(full);
+  CLI::Option* with =
+      plan.add_option("--with", options.with,
+                      "a plan of another pool: whether blocks can pass between the two")
+          ->excludes(output)
+          ->excludes(full)
+          ->excludes(emit);
+  plan.add_flag("--sweep", options.sweep, "plan on every named profile, as a table")
+      ->excludes(platform)
+      ->excludes(output)
+      ->excludes(full)
+      ->excludes(emit)
+      ->excludes(with);
+  plan.add_option("--catalogue", options.catalogue, "ashlar, or vllm: what vLLM 0.33 would choose")
+      ->check(CLI::IsMember({"ashlar", "vllm"}));
+  plan.add_option("--assume", options.assume,
+                  "with --catalogue vllm: what is installed, as aiter=on,connector=on");
+}
+
+void AddImportOptions(CLI::App& import, ImportOptions& options) {
+  import.add_option("-f,--file", options.file, "a Pod, a workload or a KServe LLMInferenceService");
+  import.add_option("--container", options.container, "of a pod with several");
+  CLI::Option* config =
+      import.add_option("--config", options.config,
+                        "the model's config.json: says what vLLM would choose, and what you get");
+  import
+      .add_option("--platform", options.platform,
+                  "with --config: a captured file or a named profile (default: this machine)")
+      ->needs(config);
+  import.add_option("words", options.words, "after --: vllm serve MODEL ...");
+}
 
 }  // namespace
 
@@ -19,8 +66,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   std::string file, plugins;
   auto add_file = [&file](CLI::App* command) {
-    command->add_option("-f,--file", file, "ModelSpec or InferenceModel manifest (YAML)")
-        ->required();
+    command->add_option("-f,--file", file, kSpecHelp)->required();
   };
   auto add_plugins = [&plugins](CLI::App* command) {
     command->add_option("--plugins", plugins, kPluginsHelp);
@@ -36,25 +82,7 @@ int Main(int argc, char** argv) {
 
   PlanOptions planning;
   CLI::App* plan = app.add_subcommand("plan", "show what would be decided, and why");
-  CLI::Option* plan_file =
-      plan->add_option("-f,--file", planning.file, "ModelSpec or InferenceModel manifest (YAML)");
-  plan->add_option("--plugins", planning.plugins, kPluginsHelp);
-  plan->add_option("--platform", planning.platform,
-                   "a captured file or a named profile (default: this machine)");
-  plan->add_option("-o,--output", planning.output, "text, yaml or json")
-      ->check(CLI::IsMember({"text", "yaml", "json"}));
-  plan->add_flag("--full", planning.full,
-                 "text with all reasons of every candidate, all layers and strides");
-  plan->add_flag("--emit-config", planning.emit_config,
-                 "print the model's config.json for source.config instead");
-  plan->add_flag("--sweep", planning.sweep, "plan on every named profile, as a table");
-  plan->add_option("--with", planning.with,
-                   "a plan of another pool: whether blocks can pass between the two");
-  plan->add_option("--catalogue", planning.catalogue,
-                   "ashlar, or vllm: what vLLM 0.33 would choose")
-      ->check(CLI::IsMember({"ashlar", "vllm"}));
-  plan->add_option("--assume", planning.assume,
-                   "with --catalogue vllm: what is installed, as aiter=on,connector=on");
+  AddPlanOptions(*plan, planning);
   std::string from, to;
   CLI::App* diff =
       plan->add_subcommand("diff", "what changed between two plans (1: approval needed)");
@@ -64,14 +92,7 @@ int Main(int argc, char** argv) {
   ImportOptions importing;
   CLI::App* import =
       app.add_subcommand("import", "turn a vLLM command line or manifest into a ModelSpec");
-  import->add_option("-f,--file", importing.file,
-                     "a Pod, a workload or a KServe LLMInferenceService");
-  import->add_option("--container", importing.container, "of a pod with several");
-  import->add_option("--config", importing.config,
-                     "the model's config.json: says what vLLM would choose, and what you get");
-  import->add_option("--platform", importing.platform,
-                     "with --config: a captured file or a named profile (default: this machine)");
-  import->add_option("words", importing.words, "after --: vllm serve MODEL ...");
+  AddImportOptions(*import, importing);
 
   std::string capture;
   CLI::App* probe = app.add_subcommand("probe", "show this machine as the planner sees it");
@@ -100,7 +121,7 @@ int Main(int argc, char** argv) {
   if (*import) return ImportSpec(importing);
   if (*diff) return DiffCommand(from, to);
   if (*plan) {
-    if (*plan_file) return PlanCommand(planning);
+    if (!planning.file.empty()) return PlanCommand(planning);
     std::cerr << "plan: --file is required" << std::endl;
     return kUsage;
   }

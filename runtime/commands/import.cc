@@ -26,6 +26,7 @@ Result<Imported> Import(const ImportOptions& options) {
 Result<std::vector<std::string>> Compare(const ImportOptions& options, const Imported& imported) {
   Result<Spec> spec = LoadSpec(imported.document.dump(), "import");
   if (!spec) return spec.problems();
+  spec->origins = Origins();  // its lines are nobody's yet
   if (!options.config.empty()) spec->source.path = options.config;
   Result<ModelSource> source = OpenSource(*spec, true);
   if (!source) {

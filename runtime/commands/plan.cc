@@ -16,9 +16,10 @@
 namespace ashlar {
 namespace {
 
-std::string Render(const Plan& plan, const PlanOptions& options) {
-  if (options.output == "json") return ToJson(plan).dump(2) + "\n";
-  return options.output == "yaml" ? ToYaml(plan) : ToText(plan, options.full);
+// A plan of either kind, as the output that was asked for.
+std::string Render(const std::string& text, const Json& json, const std::string& output) {
+  if (output == "json") return json.dump(2) + "\n";
+  return output == "yaml" ? YamlOf(json) : text;
 }
 
 int EmitConfig(const std::string& file, const ModelSource& source) {
@@ -37,57 +38,80 @@ std::string RepackText(const Exchange::Repack& repack) {
       repack.run_bytes);
 }
 
+struct Answer {
+  std::string text;
+  int status = 0;
+};
+Answer AnswerOf(const Exchange& exchange, const std::string& hash) {
+  Answer answer;
+  switch (exchange.verdict) {
+    case Exchange::Verdict::kSame:
+      return {fmt::format("blocks pass as they are: both plans have hash {}\n", hash), 0};
+    case Exchange::Verdict::kChange:
+      return {fmt::format(
+                  "blocks pass when both are planned with\n  kv: {{blockSize: {}, layout: {}}}\n",
+                  exchange.block_tokens, Name(exchange.layout)),
+              1};
+    case Exchange::Verdict::kRepack:
+      answer = {"no block size and layout suit both; each block is copied:\n", 3};
+      for (const Exchange::Repack& repack : exchange.repacks) answer.text += RepackText(repack);
+      return answer;
+    case Exchange::Verdict::kNever:
+      answer = {"the caches hold different things:\n", 4};
+      for (const std::string& difference : exchange.differences)
+        answer.text += "  " + difference + "\n";
+      return answer;
+  }
+  return answer;
+}
+
 int Compare(const Plan& plan, const std::string& other) {
   Result<Json> there = ReadPlanDocument(other);
   if (!there) return Report(there.problems());
-  Exchange exchange = MatchPlans(ToJson(plan), *there, KnownRows());
-  using Verdict = Exchange::Verdict;
-  std::string text;
-  switch (exchange.verdict) {
-    case Verdict::kSame:
-      text = fmt::format("blocks pass as they are: both plans have hash {}\n", plan.hash);
-      break;
-    case Verdict::kChange:
-      text = fmt::format(
-          "blocks pass when both are planned with\n  kv: {{blockSize: {}, layout: {}}}\n",
-          exchange.block_tokens, Name(exchange.layout));
-      break;
-    case Verdict::kRepack:
-      text = "no block size and layout suit both; each block is copied:\n";
-      for (const Exchange::Repack& repack : exchange.repacks) text += RepackText(repack);
-      break;
-    case Verdict::kNever:
-      text = "the caches hold different things:\n";
-      for (const std::string& difference : exchange.differences) text += "  " + difference + "\n";
-      break;
-  }
-  std::cout << text << std::flush;
-  switch (exchange.verdict) {
-    case Verdict::kSame:
-      return 0;
-    case Verdict::kChange:
-      return 1;
-    case Verdict::kRepack:
-      return 3;
-    case Verdict::kNever:
-      return 4;
-  }
-  return 4;
+  Answer answer = AnswerOf(MatchPlans(ToJson(plan), *there, KnownRows()), plan.hash);
+  std::cout << answer.text << std::flush;
+  return answer.status;
 }
 
-int ShowReference(const PlanOptions& options, const Spec& spec, const Platform& platform,
-                  const ModelSource& source) {
+int ShowReference(const PlanOptions& options, const Spec& spec, const ModelSource& source) {
+  if (!options.with.empty()) {
+    return Report({{"--with", "is stated with --catalogue vllm", "a plan that is carried out",
+                    "leave one of the two out"}});
+  }
   Result<VllmAssume> assume = ParseAssume(options.assume, "--assume");
   if (!assume) return Report(assume.problems());
+  if (options.sweep) {
+    std::cout << ReferenceSweepTable(spec, source, *assume) << std::flush;
+    return 0;
+  }
+  Result<Platform> platform = PlatformOf(options.platform, options.plugins);
+  if (!platform) return Report(platform.problems());
   Result<ReferencePlan> plan =
-      PlanLikeReference(spec, platform, source.config, source.weights, *assume);
+      PlanLikeReference(spec, *platform, source.config, source.weights, *assume);
   if (!plan) return Report(plan.problems());
   plan->model_name = ServedName(spec);
-  std::cout << (options.output == "json"   ? ToJson(*plan).dump(2) + "\n"
-                : options.output == "yaml" ? YamlOf(ToJson(*plan))
-                                           : ToText(*plan))
-            << std::flush;
+  std::cout << Render(ToText(*plan), ToJson(*plan), options.output) << std::flush;
   return plan->failed.empty() ? 0 : kRefused;
+}
+
+int ShowPlan(const PlanOptions& options, const Spec& spec, const ModelSource& source) {
+  if (!options.assume.empty()) {
+    return Report({{"--assume", "is stated without --catalogue vllm", "facts of that catalogue",
+                    "add --catalogue vllm, or leave it out"}});
+  }
+  if (options.sweep) {
+    std::cout << SweepTable(spec, source) << std::flush;
+    return 0;
+  }
+  Result<Platform> platform = PlatformOf(options.platform, options.plugins);
+  if (!platform) return Report(platform.problems());
+  Result<Plan> plan = MakePlan(spec, *platform, source.config, source.weights);
+  if (!plan) return Report(plan.problems());
+  plan->model_name = ServedName(spec);
+  FindChanges(*plan, spec, *platform, source.config, source.weights);
+  if (!options.with.empty()) return Compare(*plan, options.with);
+  std::cout << Render(ToText(*plan, options.full), ToJson(*plan), options.output) << std::flush;
+  return 0;
 }
 
 }  // namespace
@@ -98,24 +122,8 @@ int PlanCommand(const PlanOptions& options) {
   Result<ModelSource> source = OpenSource(*spec, true);
   if (!source) return Report(source.problems());
   if (options.emit_config) return EmitConfig(options.file, *source);
-  if (options.sweep) {
-    std::cout << SweepTable(*spec, *source) << std::flush;
-    return 0;
-  }
-  Result<Platform> platform = PlatformOf(options.platform, options.plugins);
-  if (!platform) return Report(platform.problems());
-  if (options.catalogue == "vllm") return ShowReference(options, *spec, *platform, *source);
-  if (!options.assume.empty()) {
-    return Report({{"--assume", "is stated without --catalogue vllm", "facts of that catalogue",
-                    "add --catalogue vllm, or leave it out"}});
-  }
-  Result<Plan> plan = MakePlan(*spec, *platform, source->config, source->weights);
-  if (!plan) return Report(plan.problems());
-  plan->model_name = ServedName(*spec);
-  FindChanges(*plan, *spec, *platform, source->config, source->weights);
-  if (!options.with.empty()) return Compare(*plan, options.with);
-  std::cout << Render(*plan, options) << std::flush;
-  return 0;
+  return options.catalogue == "vllm" ? ShowReference(options, *spec, *source)
+                                     : ShowPlan(options, *spec, *source);
 }
 
 }  // namespace ashlar

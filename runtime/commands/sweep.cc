@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "catalogue/reference_plan.h"
 #include "plan/table.h"
 #include "probe/platform.h"
 
@@ -27,6 +28,24 @@ void AddPlan(const std::string& profile, const Plan& plan, std::vector<TableRow>
   }
 }
 
+void AddReference(const std::string& profile, const ReferencePlan& plan,
+                  std::vector<TableRow>& rows) {
+  for (const ReferenceAttention& attention : plan.attention) {
+    bool first = &attention == &plan.attention.front();
+    rows.push_back({first ? profile : "", attention.name,
+                    attention.choice.chosen.empty() ? "-" : std::string(attention.choice.chosen),
+                    std::to_string(attention.kernel_block_tokens)});
+    if (!first) continue;
+    if (!plan.failed.empty()) {
+      rows.back().push_back(fmt::format("no {}: {}", plan.failed, plan.why));
+    } else {
+      rows.back().insert(rows.back().end(),
+                         {std::to_string(plan.blocks.tokens), std::string(Name(plan.layout.layout)),
+                          std::to_string(plan.pool.blocks)});
+    }
+  }
+}
+
 }  // namespace
 
 std::string SweepTable(const Spec& spec, const ModelSource& source) {
@@ -44,6 +63,22 @@ std::string SweepTable(const Spec& spec, const ModelSource& source) {
     }
   }
   return Table(rows) + (refusals.empty() ? "" : "\n" + refusals);
+}
+
+std::string ReferenceSweepTable(const Spec& spec, const ModelSource& source,
+                                const VllmAssume& assume) {
+  std::vector<TableRow> rows = {
+      {"profile", "attention", "backend", "kernel", "block", "layout", "blocks"}};
+  for (const std::string& profile : PlatformProfiles()) {
+    Result<ReferencePlan> plan = PlanLikeReference(spec, ReadPlatform(profile).value(),
+                                                   source.config, source.weights, assume);
+    if (plan) {
+      AddReference(profile, *plan, rows);
+    } else {
+      rows.push_back({profile, "-", "refused: " + plan.problems().front().found});
+    }
+  }
+  return fmt::format("catalogue {}: {}\n\n{}", kReferenceName, kReferenceLabel, Table(rows));
 }
 
 }  // namespace ashlar

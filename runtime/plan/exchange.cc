@@ -12,8 +12,6 @@
 namespace ashlar {
 namespace {
 
-constexpr int kLargestBlock = 4096;  // tokens, of the search
-
 // One side's group: what the document says and the rows that its backends are.
 struct Side {
   const Json& group;

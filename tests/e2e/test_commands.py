@@ -94,6 +94,36 @@ class Plans(Folder):
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("did you mean aiter?", wrong.stderr)
 
+    def test_the_catalogue_is_swept_and_labelled_too(self):
+        swept = ashlar("plan", "-f", self.spec("m.yaml"), "--sweep", "--catalogue", "vllm")
+        self.assertEqual(swept.returncode, 0, swept.stderr)
+        self.assertIn("nothing of it is carried out", swept.stdout)
+        for words in ("h100", "xpu", "FLASH_ATTN", "ROCM_ATTN", "CPU_ATTN"):
+            self.assertIn(words, swept.stdout)
+
+    def test_what_would_be_ignored_is_refused(self):
+        spec = self.spec("m.yaml")
+        other = self.plan("a.json", spec, "h200")
+        for words in (("--sweep", "--platform", "h200"), ("--sweep", "-o", "json"), ("--with", other, "-o", "json"),
+                      ("--emit-config", "--full")):
+            self.assertEqual(ashlar("plan", "-f", spec, *words).returncode, 64, words)
+        self.assertEqual(ashlar("plan", "-f", spec, "--platform", "h200", "--catalogue", "vllm", "--with", other).returncode, 2)
+
+    def test_the_text_is_one_screen_and_has_a_longer_form(self):
+        spec = self.spec("m.yaml")
+        screen = ashlar("plan", "-f", spec, "--platform", "h200").stdout
+        self.assertLess(len(screen.splitlines()), 50, screen)
+        self.assertIn("CPU_PAGED, CPU_WINDOW", screen)
+        full = ashlar("plan", "-f", spec, "--platform", "h200", "--full").stdout
+        self.assertIn("other device: CPU_PAGED runs on cpu, this plan on cuda", full)
+
+    def test_an_xpu_is_the_catalogues_alone(self):
+        spec = self.spec("m.yaml")
+        ours = ashlar("plan", "-f", spec, "--platform", "xpu")
+        self.assertEqual(ours.returncode, 2)
+        self.assertIn("add --catalogue vllm", ours.stderr)
+        self.assertIn("FLASH_ATTN", ashlar("plan", "-f", spec, "--platform", "xpu", "--catalogue", "vllm").stdout)
+
     def test_the_file_is_asked_for(self):
         self.assertEqual(ashlar("plan").returncode, 64)
 
@@ -115,6 +145,15 @@ class Imports(Folder):
         self.assertEqual(result.returncode, 2)
         self.assertIn("# refused   --enable-lora: LoRA adapters are not served", result.stdout)
         self.assertIn("source:\n  path: \"/m\"", result.stdout)
+
+    def test_what_vllm_would_choose_stands_beside(self):
+        config = self.file("config.json", json.dumps(DENSE))
+        result = ashlar("import", "--config", config, "--platform", "h200", "--", "vllm", "serve", "/m")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("# compare   full_attention: vLLM would choose FLASH_ATTN, you get CUDA_", result.stdout)
+        self.assertIn("# compare   block size: vLLM would choose 16, you get 16", result.stdout)
+        self.assertEqual(ashlar("validate", "-f", self.file("m.yaml", result.stdout)).returncode, 0)
+        self.assertEqual(ashlar("import", "--config", config + "x", "--", "vllm", "serve", "/m").returncode, 2)
 
     def test_a_pod(self):
         pod = self.file("pod.yaml", "kind: Pod\nspec:\n  containers:\n  - name: main\n    image: vllm/vllm-openai\n    args: [--model, /m, --port, '9000']\n")
