@@ -84,7 +84,7 @@ class Finder {
     row_ = candidate.row;
     plans_left_ = kMostPlans;
     std::vector<const Edit*> chosen;
-    return Search(chosen) ? Text(Needed(chosen)) : "";
+    return Search(chosen) ? Text(chosen) : "";
   }
 
  private:
@@ -96,7 +96,8 @@ class Finder {
     return nullptr;
   }
 
-  // One way out of each reason, tried in order until a plan chooses the row.
+  // One way out of each reason, tried in order until a plan chooses the row. None of them is too
+  // many: no setting is behind two reasons.
   bool Search(std::vector<const Edit*>& chosen) {
     if (chosen.size() == ways_.size()) return Works(chosen);
     for (const Edit& edit : ways_[chosen.size()]) {
@@ -105,19 +106,6 @@ class Finder {
       chosen.pop_back();
     }
     return false;
-  }
-
-  std::vector<const Edit*> Needed(std::vector<const Edit*> edits) {
-    for (size_t i = 0; i < edits.size() && edits.size() > 1;) {
-      std::vector<const Edit*> fewer = edits;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (Works(fewer)) {
-        edits = std::move(fewer);
-      } else {
-        ++i;
-      }
-    }
-    return edits;
   }
 
   bool Works(const std::vector<const Edit*>& edits) {

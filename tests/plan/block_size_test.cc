@@ -245,5 +245,14 @@ TEST(Granularity, IsDivisorAndMultiple) {  // BV-32
   EXPECT_EQ(GranularityOf({32, 32})->hash, 32);
 }
 
+TEST(PreferredBlock, IsWhatTheRowAccepts) {
+  AttentionRow row = AnyRow("A", {Multiple(16)});
+  row.preferred_block = 32;
+  EXPECT_EQ(PreferredBlock(row, 16), 32);
+  row.preferred_block = 24;  // not its own to prefer
+  EXPECT_EQ(PreferredBlock(row, 16), 16);
+  EXPECT_EQ(PreferredBlock(AnyRow("B", {Exact(64), Exact(48)}), 16), 48);
+}
+
 }  // namespace
 }  // namespace ashlar

@@ -26,8 +26,8 @@ Plan Planned(const Spec& spec, const Platform& platform) {
   return *plan;
 }
 
-std::string ChangeFor(const Plan& plan, const std::string& row) {
-  for (const Candidate& candidate : plan.groups[0].attention[0].candidates) {
+std::string ChangeFor(const KvGroup& group, const std::string& row) {
+  for (const Candidate& candidate : group.attention[0].candidates) {
     if (candidate.row == row) return candidate.chosen_with;
   }
   return "no such candidate";
@@ -36,7 +36,7 @@ std::string ChangeFor(const Plan& plan, const std::string& row) {
 std::string ChosenWith(const Spec& spec, const Platform& platform) {
   Plan plan = Planned(spec, platform);
   EXPECT_EQ(plan.groups[0].attention[0].row, "Z_SLOW");
-  return ChangeFor(plan, "FAST");
+  return ChangeFor(plan.groups[0], "FAST");
 }
 
 TEST(FindChanges, NamesTheSettingThatStandsInTheWay) {
@@ -84,6 +84,21 @@ TEST(FindChanges, SaysNothingWhereTheSpecCannotHelp) {
   EXPECT_EQ(ChosenWith(spec, Two(heads)), "");
 }
 
+TEST(FindChanges, SaysNothingWhenNoPlanWouldFollow) {
+  // FAST needs blocks that the row of the other group refuses.
+  AttentionRow fast = AnyRow("FAST", {Exact(64)});
+  fast.kinds = {KvKind::kFull};
+  Platform platform = CpuPlatform();
+  platform.rows = {fast, ExactManagerRow("Z_SLOW", {16})};
+  Spec spec = BasicSpec();
+  spec.kv.block_size = 16;
+  Result<Plan> plan = MakePlan(spec, platform, HybridModel(), {});
+  ASSERT_TRUE(plan.ok()) << Text(plan.problems());
+  FindChanges(*plan, spec, platform, HybridModel(), {});
+  EXPECT_EQ(plan->groups[1].attention[0].row, "Z_SLOW");
+  EXPECT_EQ(ChangeFor(plan->groups[1], "FAST"), "");
+}
+
 TEST(FindChanges, LeavesSlowerCandidatesAlone) {
   Spec spec = BasicSpec();
   spec.kv.block_size = 16;
@@ -123,7 +138,7 @@ TEST(FindChanges, AlwaysWorks) {
     if (one_in(2)) spec.kv.dtype = "bfloat16";
     if (one_in(2)) spec.kv.layout = "LBNHC";
     spec.invariant = one_in(2);
-    std::string change = ChangeFor(Planned(spec, Two(fast)), "FAST");
+    std::string change = ChangeFor(Planned(spec, Two(fast)).groups[0], "FAST");
     if (change.empty()) continue;
     ++said;
     Spec changed = spec;

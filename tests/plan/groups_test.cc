@@ -67,6 +67,15 @@ TEST(FormGroups, GivesQueryHeadsTheirOwnAttentionGroup) {
   EXPECT_EQ(groups[0].attention[1].index, 1);
 }
 
+TEST(FormGroups, GivesSinksAndIndexersTheirOwnAttentionGroup) {
+  std::vector<LayerSpec> layers(3, FullLayer());
+  layers[1].sinks = true;
+  layers[2].sparse = true;
+  std::vector<KvGroup> groups = FormGroups(layers, {});
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].attention.size(), 3u);
+}
+
 TEST(FormGroups, IgnoresRopeAndScale) {
   std::vector<LayerSpec> layers(2, FullLayer());
   layers[1].rope = 1;
