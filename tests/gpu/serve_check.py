@@ -9,6 +9,7 @@ library is needed. Prints each answer that differs, and tokens a second of one s
 import argparse
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,7 @@ class Server:
         sys.exit("serve_check: not ready after 300 s")
 
     def __exit__(self, *_):
-        self.process.terminate()
+        self.process.send_signal(signal.SIGINT)  # no lame duck
         self.process.wait(30)
 
     def answers(self, tokens):
