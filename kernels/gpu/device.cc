@@ -97,9 +97,7 @@ int Alloc(ashlar_device* device, int64_t bytes, void** out) {
   const size_t size = bytes == 0 ? 1 : static_cast<size_t>(bytes);
   if (Checked(gpu::UseDevice(device->index), "alloc") != ASHLAR_OK) return ASHLAR_FAILED;
   if (Checked(gpu::Alloc(out, size), "alloc") != ASHLAR_OK) return ASHLAR_FAILED;
-  if (Checked(gpu::Zero(*out, size, nullptr), "alloc") != ASHLAR_OK) return ASHLAR_FAILED;
-  // A stream of the caller's does not wait for this one by itself.
-  return Checked(gpu::Sync(nullptr), "alloc");
+  return Checked(gpu::Zero(*out, size, nullptr), "alloc");
 }
 
 void Release(ashlar_device* device, void* memory) {

@@ -97,9 +97,8 @@ inline Error CopyIn(void* to, const void* from, size_t bytes, Stream stream) {
 inline Error CopyOut(void* to, const void* from, size_t bytes, Stream stream) {
   return ASHLAR_VENDOR(MemcpyAsync)(to, from, bytes, ASHLAR_VENDOR(MemcpyDeviceToHost), stream);
 }
-inline Error CreateStream(Stream* out) {
-  return ASHLAR_VENDOR(StreamCreateWithFlags)(out, ASHLAR_VENDOR(StreamNonBlocking));
-}
+// Its work waits for what was put on the null stream before.
+inline Error CreateStream(Stream* out) { return ASHLAR_VENDOR(StreamCreate)(out); }
 inline Error DestroyStream(Stream stream) { return ASHLAR_VENDOR(StreamDestroy)(stream); }
 inline Error Sync(Stream stream) { return ASHLAR_VENDOR(StreamSynchronize)(stream); }
 inline Error CreateEvent(Event* out) { return ASHLAR_VENDOR(EventCreate)(out); }

@@ -30,6 +30,7 @@ void FillTogether(const Staging::Fill& fill, int64_t first, int64_t count, int64
 
 Staging::~Staging() {
   for (Half& half : halves_) {
+    (void)WaitFor(half);
     if (half.memory != nullptr) (void)gpu::FreePinned(half.memory);
     if (half.copied != nullptr) (void)gpu::DestroyEvent(half.copied);
   }
@@ -38,9 +39,11 @@ Staging::~Staging() {
 gpu::Error Staging::Prepare(int64_t bytes) {
   if (bytes <= half_bytes_) return gpu::kSuccess;
   for (Half& half : halves_) {
+    gpu::Error error = WaitFor(half);
+    if (error != gpu::kSuccess) return error;
     if (half.memory != nullptr) (void)gpu::FreePinned(half.memory);
     half.memory = nullptr;
-    gpu::Error error = gpu::AllocPinned(&half.memory, static_cast<size_t>(bytes));
+    error = gpu::AllocPinned(&half.memory, static_cast<size_t>(bytes));
     if (error == gpu::kSuccess && half.copied == nullptr) error = gpu::CreateEvent(&half.copied);
     if (error != gpu::kSuccess) return error;
   }
@@ -57,9 +60,8 @@ gpu::Error Staging::WaitFor(Half& half) {
 gpu::Error Staging::Upload(char* to, int64_t rows, int64_t row_bytes, const Fill& fill) {
   gpu::Error error = Prepare(std::max(kHalfBytes, row_bytes));
   const int64_t step = error == gpu::kSuccess ? half_bytes_ / row_bytes : rows;
-  int turn = 0;
-  for (int64_t first = 0; first < rows && error == gpu::kSuccess; first += step, turn ^= 1) {
-    Half& half = halves_[static_cast<size_t>(turn)];
+  for (int64_t first = 0; first < rows && error == gpu::kSuccess; first += step, turn_ ^= 1) {
+    Half& half = halves_[static_cast<size_t>(turn_)];
     const int64_t count = std::min(step, rows - first);
     error = WaitFor(half);
     if (error != gpu::kSuccess) break;
@@ -68,10 +70,6 @@ gpu::Error Staging::Upload(char* to, int64_t rows, int64_t row_bytes, const Fill
                         nullptr);
     if (error == gpu::kSuccess) error = gpu::Record(half.copied, nullptr);
     half.in_flight = error == gpu::kSuccess;
-  }
-  for (Half& half : halves_) {
-    const gpu::Error waited = WaitFor(half);
-    if (error == gpu::kSuccess) error = waited;
   }
   return error;
 }

@@ -17,7 +17,8 @@ class Staging {
   ~Staging();
 
   // Fills `rows` rows of `row_bytes` each at device address `to`; fill(first, count, out) writes
-  // rows of the host's and is called from several threads at once. Returns when all has arrived.
+  // rows of the host's and is called from several threads at once. Returns when all has been
+  // filled; what is launched later on any stream finds it in place.
   using Fill = std::function<void(int64_t first, int64_t count, char* out)>;
   gpu::Error Upload(char* to, int64_t rows, int64_t row_bytes, const Fill& fill);
 
@@ -32,6 +33,7 @@ class Staging {
 
   std::array<Half, 2> halves_;
   int64_t half_bytes_ = 0;
+  int turn_ = 0;  // of the halves, over all uploads
 };
 
 }  // namespace ashlar::gpu_kernels

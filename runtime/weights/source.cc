@@ -50,7 +50,14 @@ void WeightSource::Drop(const TensorInfo& tensor) {
   const uintptr_t first = RoundUp<uintptr_t>(reinterpret_cast<uintptr_t>(begin), SystemPage());
   const uintptr_t last =
       reinterpret_cast<uintptr_t>(begin + tensor.bytes) / SystemPage() * SystemPage();
-  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (last <= first) return;
+  constexpr uintptr_t kWorthAThread = 1 << 20;
+  auto drop = [first, last] {
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  };
+  if (last - first < kWorthAThread) return drop();
+  if (dropping_.valid()) dropping_.wait();
+  dropping_ = std::async(std::launch::async, drop);
 }
 
 void WeightSource::Count(const TensorInfo& tensor) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 
 #include "checkpoint/checkpoint.h"
 #include "weights/weights.h"
@@ -21,7 +22,8 @@ class WeightSource {
   Result<std::span<const std::byte>> Open(const TensorInfo& tensor);
   // The bytes stay in use: waits until they are in memory, so that the first request does not.
   void Keep(const TensorInfo& tensor);
-  // The bytes were copied: the process holds them no longer (the page cache may).
+  // The bytes were copied: the process holds them no longer (the page cache may). Another thread
+  // lets go of them, one tensor at a time; all are gone when the source is.
   void Drop(const TensorInfo& tensor);
 
  private:
@@ -30,6 +32,7 @@ class WeightSource {
   const Checkpoint& checkpoint_;
   int64_t total_, done_ = 0;
   const LoadProgress& progress_;
+  std::future<void> dropping_;
 };
 
 }  // namespace ashlar

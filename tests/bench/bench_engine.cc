@@ -29,7 +29,7 @@ class Bench {
   explicit Bench(Engine& engine, int64_t vocab) : engine_(engine), vocab_(vocab) {}
 
   // Greedy, with random ids below 10,000 and no end before `tokens`.
-  void Submit(int choice, int prompt, int tokens) {
+  uint64_t Submit(int choice, int prompt, int tokens) {
     Request request;
     request.choice = choice;
     request.max_tokens = tokens;
@@ -39,10 +39,9 @@ class Bench {
     for (int i = 0; i < prompt; ++i) {
       request.prompt.push_back(static_cast<int32_t>(random_() % static_cast<uint64_t>(ids)));
     }
-    if (std::holds_alternative<SubmitRefusal>(engine_.Submit(std::move(request), events_))) {
-      throw std::runtime_error(
-          "a request was refused: raise limits.queuedTokens and queuedRequests");
-    }
+    auto submitted = engine_.Submit(std::move(request), events_);
+    if (const auto* id = std::get_if<uint64_t>(&submitted)) return *id;
+    throw std::runtime_error("a request was refused: raise limits.queuedTokens and queuedRequests");
   }
 
   Event Next() {
@@ -52,24 +51,32 @@ class Bench {
     return std::move(*event);
   }
 
+  // From the first token of the last to begin on; then what still runs is cancelled.
   std::string Decode(int batch, int prompt, int tokens) {
-    for (int i = 0; i < batch; ++i) Submit(i, prompt, tokens);
+    constexpr int kHead = 4096;  // tokens that the first may be ahead of the last
+    std::vector<uint64_t> ids;
+    for (int i = 0; i < batch; ++i) ids.push_back(Submit(i, prompt, tokens + kHead));
     std::vector<bool> begun(static_cast<size_t>(batch));
-    int waiting = batch, ended = 0;
-    Clock::time_point first, last;
-    EngineStats at_first, at_last;
-    while (ended < batch) {
+    int waiting = batch;
+    while (waiting > 0) {
       Event event = Next();
+      if (event.finish) throw std::runtime_error("one ended before the last began");
       if (!event.ids.empty() && !begun[static_cast<size_t>(event.choice)]) {
         begun[static_cast<size_t>(event.choice)] = true;
-        if (--waiting == 0) first = Clock::now(), at_first = engine_.stats();
+        --waiting;
       }
-      if (!event.finish) continue;
-      if (ended++ == 0) last = Clock::now(), at_last = engine_.stats();
     }
-    if (waiting > 0 || at_last.steps - at_first.steps < 16)
-      return R"({"skipped": "no time when all decode"})";
-    const double step = Seconds(first, last) / static_cast<double>(at_last.steps - at_first.steps);
+    const Clock::time_point first = Clock::now();
+    const int64_t steps = engine_.stats().steps;
+    int64_t ran = 0;
+    while (ran < tokens) {
+      if (Next().finish) throw std::runtime_error("one ended while it was timed");
+      ran = engine_.stats().steps - steps;
+    }
+    const double step = Seconds(first, Clock::now()) / static_cast<double>(ran);
+    for (uint64_t id : ids) engine_.Cancel(id);
+    for (int ended = 0; ended < batch; ended += Next().finish ? 1 : 0) {
+    }
     return fmt::format(
         R"({{"row": "decode", "batch": {}, "prompt": {}, "tokens": {}, "step_ms": {:.4f}, "tok_s": {:.1f}}})",
         batch, prompt, tokens, step * 1e3, batch / step);

@@ -31,11 +31,13 @@ TEST(WeightSource, DropsWhatAPluginCopied) {
   BigCheckpoint big;
   const TensorInfo& tensor = *big.checkpoint.Find("w");
   const LoadProgress none;
-  WeightSource source(big.checkpoint, static_cast<int64_t>(tensor.bytes), none);
-  ASSERT_TRUE(source.Open(tensor).ok());
-  source.Keep(tensor);
-  EXPECT_GE(ResidentBytes(big.path), static_cast<int64_t>(tensor.bytes));
-  source.Drop(tensor);
+  {
+    WeightSource source(big.checkpoint, static_cast<int64_t>(tensor.bytes), none);
+    ASSERT_TRUE(source.Open(tensor).ok());
+    source.Keep(tensor);
+    EXPECT_GE(ResidentBytes(big.path), static_cast<int64_t>(tensor.bytes));
+    source.Drop(tensor);
+  }
   EXPECT_LT(ResidentBytes(big.path), 1 << 20);
   EXPECT_EQ(big.checkpoint.Bytes(tensor)[5], std::byte{'w'});
 }
