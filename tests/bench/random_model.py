@@ -41,33 +41,34 @@ def tokenizer(folder, vocab):
               open(os.path.join(folder, "tokenizer_config.json"), "w"))
 
 def weights(folder, c):
+    """One file a layer, written by several threads at once; every tensor from a seed of its own."""
     import torch
+    from concurrent.futures import ThreadPoolExecutor
     from safetensors.torch import save_file
-    g = torch.Generator(device="cuda").manual_seed(0)
     H, I, D = c["hidden_size"], c["intermediate_size"], c["head_dim"]; q, k = c["num_attention_heads"] * D, c["num_key_value_heads"] * D
-    def mat(*s): return torch.empty(*s, dtype=torch.bfloat16, device="cuda").normal_(0, 0.02, generator=g)
-    def one(*s): return torch.ones(*s, dtype=torch.bfloat16, device="cuda")
-    def layer(i):
-        p = f"model.layers.{i}."
-        t = {p + "self_attn.q_proj.weight": mat(q, H), p + "self_attn.k_proj.weight": mat(k, H), p + "self_attn.v_proj.weight": mat(k, H),
-             p + "self_attn.o_proj.weight": mat(H, q), p + "mlp.gate_proj.weight": mat(I, H), p + "mlp.up_proj.weight": mat(I, H),
-             p + "mlp.down_proj.weight": mat(H, I), p + "input_layernorm.weight": one(H), p + "post_attention_layernorm.weight": one(H)}
-        if c["model_type"] == "qwen3": t |= {p + "self_attn.q_norm.weight": one(D), p + "self_attn.k_norm.weight": one(D)}
-        return t
-    L = c["num_hidden_layers"]; per = 8 if H >= 4096 else L
-    shards = [[lambda i=i: layer(i) for i in range(s, min(L, s + per))] for s in range(0, L, per)]
-    def tail():
-        t = {"model.embed_tokens.weight": mat(c["vocab_size"], H), "model.norm.weight": one(H)}
-        if not c["tie_word_embeddings"]: t["lm_head.weight"] = mat(c["vocab_size"], H)
-        return t
-    shards[-1].append(tail)
-    index, total = {}, 0
-    for n, fs in enumerate(shards):
-        name = f"model-{n + 1:05d}-of-{len(shards):05d}.safetensors"; d = {}
-        for f in fs: d |= {k_: v_.cpu() for k_, v_ in f().items()}
-        save_file(d, os.path.join(folder, name), metadata={"format": "pt"})
-        for k_, v_ in d.items(): index[k_] = name; total += v_.numel() * 2
-    json.dump({"metadata": {"total_size": total}, "weight_map": index}, open(os.path.join(folder, "model.safetensors.index.json"), "w"))
+    L = c["num_hidden_layers"]
+    def shard(n):
+        g = torch.Generator(device="cuda").manual_seed(n)
+        def mat(*s): return torch.empty(*s, dtype=torch.bfloat16, device="cuda").normal_(0, 0.02, generator=g).cpu()
+        def one(*s): return torch.ones(*s, dtype=torch.bfloat16)
+        if n == L:
+            t = {"model.embed_tokens.weight": mat(c["vocab_size"], H), "model.norm.weight": one(H)}
+            if not c["tie_word_embeddings"]: t["lm_head.weight"] = mat(c["vocab_size"], H)
+        else:
+            p = f"model.layers.{n}."
+            t = {p + "self_attn.q_proj.weight": mat(q, H), p + "self_attn.k_proj.weight": mat(k, H), p + "self_attn.v_proj.weight": mat(k, H),
+                 p + "self_attn.o_proj.weight": mat(H, q), p + "mlp.gate_proj.weight": mat(I, H), p + "mlp.up_proj.weight": mat(I, H),
+                 p + "mlp.down_proj.weight": mat(H, I), p + "input_layernorm.weight": one(H), p + "post_attention_layernorm.weight": one(H)}
+            if c["model_type"] == "qwen3": t |= {p + "self_attn.q_norm.weight": one(D), p + "self_attn.k_norm.weight": one(D)}
+        name = f"model-{n + 1:05d}-of-{L + 1:05d}.safetensors"
+        save_file(t, os.path.join(folder, name), metadata={"format": "pt"})
+        return {k_: (name, v_.numel() * 2) for k_, v_ in t.items()}
+    index = {}
+    with ThreadPoolExecutor(8) as pool:
+        for part in pool.map(shard, [L, *range(L)]): index |= part
+    total = sum(size for _, size in index.values())
+    json.dump({"metadata": {"total_size": total}, "weight_map": {k_: name for k_, (name, _) in index.items()}},
+              open(os.path.join(folder, "model.safetensors.index.json"), "w"))
     return total
 
 def main():
