@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kAlignment = 64;  // each array begins on a cache line
 
 constexpr int64_t kLeastStride = 64;
-constexpr ashlar_draw kIdleDraw{.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .uniform = 0};
+constexpr ashlar_draw kGreedy{.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .uniform = 0};
 
 int64_t Padded(int64_t count, int64_t size) { return RoundUp(count * size, kAlignment); }
 
@@ -27,6 +27,7 @@ int DecodeSize(int sequences) {
 
 ashlar_draw DrawOf(const Sequence& sequence) {
   const Sampling& sampling = sequence.request.sampling;
+  if (sampling.temperature <= 0) return kGreedy;
   return {sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
           UniformAt(sequence.seed, static_cast<uint64_t>(sequence.generated()))};
 }
@@ -36,6 +37,7 @@ ashlar_draw DrawOf(const Sequence& sequence) {
 Batch::Batch(const Device& device, const PrefixCache& cache, const Limits& limits)
     : device_(device), cache_(cache), limits_(limits) {
   arrays_.input.groups.resize(static_cast<size_t>(cache.groups()));
+  for (std::vector<Table>& tables : tables_) tables.resize(static_cast<size_t>(cache.groups()));
 }
 
 Result<std::unique_ptr<Batch>> Batch::Create(const Device& device, const PrefixCache& cache,
@@ -176,7 +178,7 @@ void Batch::FillTokens(std::span<const Slice> slices, int idle, int idle_tokens)
     *query_start++ = token;
     *context++ = idle_tokens;
     *logit_tokens++ = token - 1;
-    *draws++ = kIdleDraw;
+    *draws++ = kGreedy;
   }
 }
 
@@ -196,17 +198,26 @@ void Batch::FillGroup(std::span<const Slice> slices, int group, const StepShape*
   }
   int64_t* slots = Place(input.tokens, &step.slots);
   int64_t* const last_slot = slots + input.tokens;
-  int32_t* table = Place(input.sequences * step.table_stride, &step.block_table);
-  int32_t* const last_entry = table + input.sequences * step.table_stride;
-  for (const Slice& slice : slices) {
-    const BlockTable& blocks = slice.sequence->tables[static_cast<size_t>(group)];
-    for (int i = 0; i < slice.tokens; ++i) *slots++ = blocks.Slot(slice.sequence->computed + i);
-    blocks.CopyKernelBlocks(table);
-    std::fill(table + blocks.kernel_blocks(), table + step.table_stride, kNullBlock);
-    table += step.table_stride;
+  int32_t* at = Place(input.sequences * step.table_stride, &step.block_table);
+  int32_t* const last_entry = at + input.sequences * step.table_stride;
+  // Where the same table stood at the last fill, only what its sequences took since is written.
+  Table& table = tables_[host_ == buffer_.data() ? 0 : turn_][static_cast<size_t>(group)];
+  if (table.at != at || table.stride != step.table_stride) table = {at, step.table_stride, {}};
+  table.rows.resize(slices.size());
+  for (size_t i = 0; i < slices.size(); ++i, at += step.table_stride) {
+    const Sequence& sequence = *slices[i].sequence;
+    const BlockTable& blocks = sequence.tables[static_cast<size_t>(group)];
+    for (int t = 0; t < slices[i].tokens; ++t) *slots++ = blocks.Slot(sequence.computed + t);
+    Row& row = table.rows[i];
+    if (row.sequence != sequence.id || row.admissions != sequence.admissions) {
+      row = {sequence.id, sequence.admissions, 0};
+      std::fill(at + blocks.kernel_blocks(), at + step.table_stride, kNullBlock);
+    }
+    blocks.CopyKernelBlocks(at, row.entries);
+    row.entries = blocks.blocks().size();
   }
   std::fill(slots, last_slot, int64_t{-1});
-  std::fill(table, last_entry, kNullBlock);
+  std::fill(at, last_entry, kNullBlock);
 }
 
 Status Batch::Fetch(int rows, int turn) const {

@@ -68,12 +68,25 @@ class Batch {
   int64_t LargestStepBytes() const;
   int64_t LargestStride(int group) const;
 
+  // What a row of a block table in host memory holds since the last fill there.
+  struct Row {
+    uint64_t sequence = 0;
+    int admissions = 0;
+    size_t entries = 0;  // manager blocks
+  };
+  struct Table {
+    int32_t* at = nullptr;
+    int64_t stride = 0;
+    std::vector<Row> rows;
+  };
+
   const Device& device_;
   const PrefixCache& cache_;
   Limits limits_;
   Buffer buffer_, sampled_;
   std::array<HostBuffer, 2> staging_;  // empty when the host writes device memory itself
   std::array<HostBuffer, 2> fetched_;
+  std::array<std::vector<Table>, 2> tables_;  // by turn and KV group
   int turn_ = 0;
   std::byte* host_ = nullptr;
   int64_t used_ = 0;

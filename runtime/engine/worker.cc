@@ -318,7 +318,7 @@ void Worker::Advance(const Started& step, const Part& part) {
                                static_cast<size_t>(part.rows) * vocab);
   }
   const bool here = part.admissions == sequence.admissions && !sequence.tables.empty();
-  if (id < 0 || !AllFinite(rows)) {
+  if (id < 0 || (!rows.empty() && !AllFinite(rows))) {
     // What led here is doubtful, from the first token on: nobody else may build on it.
     if (here) cache_->Forget(sequence.path);
     Event event;

@@ -39,14 +39,10 @@ void BlockTable::Clear() {
   published = 0;
 }
 
-void BlockTable::CopyKernelBlocks(int32_t* out) const {
-  int r = split();
-  if (r == 1) {
-    std::copy(blocks_.begin(), blocks_.end(), out);
-    return;
-  }
-  for (BlockId block : blocks_) {
-    for (int part = 0; part < r; ++part) *out++ = block * r + part;
+void BlockTable::CopyKernelBlocks(int32_t* out, size_t from) const {
+  const int r = split();
+  for (size_t b = from; b < blocks_.size(); ++b) {
+    for (int part = 0; part < r; ++part) out[b * r + part] = blocks_[b] * r + part;
   }
 }
 

@@ -51,9 +51,10 @@ class BlockTable {
     return int64_t{blocks_[position / shape_.block_tokens]} * shape_.block_tokens +
            position % shape_.block_tokens;
   }
-  // Kernel blocks b*r .. b*r+r-1 of each manager block b; `out` has room for kernel_blocks().
+  // Kernel blocks b*r .. b*r+r-1 of each manager block b from entry `from` on; `out` is where entry
+  // 0 stands and has room for kernel_blocks().
   int64_t kernel_blocks() const { return static_cast<int64_t>(blocks_.size()) * split(); }
-  void CopyKernelBlocks(int32_t* out) const;
+  void CopyKernelBlocks(int32_t* out, size_t from = 0) const;
 
   // Leading entries that the prefix cache has already seen.
   int64_t published = 0;
