@@ -41,8 +41,8 @@ compile() { # source
     *) "$nvcc" -x cu "${flags[@]}" -c "$1" -o "$object" ;;
   esac
 }
-sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/plugin.cc gpu/shapes.cc gpu/staging.cc gpu/weight.cc cuda/blas.cc cuda/platform.cc
-  cuda/rows.c reference/dequantize.cc)
+sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/plugin.cc gpu/shapes.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
+  cuda/platform.cc cuda/rows.c reference/dequantize.cc)
 rm -f "$objects"/*.o
 pids=()
 for source in "${sources[@]}"; do

@@ -24,8 +24,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
         .verification = ASHLAR_TESTED,
     },
-    /* wgmma over tiles that TMA brings: a tile is 64 tokens of one head and must lie in one block.
-     */
+    /* wgmma over tiles of long sequences that TMA brings; short ones as CUDA_PAGED does. */
     {
         .name = "CUDA_HOPPER",
         .platform = "cuda",
@@ -33,15 +32,16 @@ const ashlar_row ashlar_cuda_rows[] = {
         .dtypes = HALVES,
         .kv_dtypes = HALVES,
         .head_sizes = {64, 128, 256},
-        .kernel_blocks = {{64, 1}},
-        .preferred_block = 64,
-        .layouts = {ASHLAR_LBHNC, ASHLAR_BLHNC, ASHLAR_LBNHC, ASHLAR_BLNHC},
+        .kernel_blocks = {{16, 1}},
+        .preferred_block = 16,
+        .layouts = {ASHLAR_LBHNC, ASHLAR_LBNHC, ASHLAR_BLHNC, ASHLAR_BLNHC, ASHLAR_BHLNC,
+                    ASHLAR_LHBNC},
         .features = ASHLAR_HAS_WINDOW | ASHLAR_HAS_KV_CONNECTOR | ASHLAR_READS_LAYOUT_STRIDES,
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 90,
         .capability_max = 90,
         .built_for = {"sm_90a"},
-        .verification = ASHLAR_PLANNED,
+        .verification = ASHLAR_TESTED,
     },
     /* Prefill by the vendor's library; it takes a block table and whole heads only. */
     {

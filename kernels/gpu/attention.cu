@@ -1,6 +1,6 @@
 // Which kernels carry out a step of attention, and how far its keys are divided.
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 
 #include "attention_launch.h"
 #include "device.h"
@@ -14,10 +14,12 @@ constexpr int kSplitStep = 64;    // keys: a whole number of tiles of every shap
 constexpr int kBlocksWanted = 4;  // for each multiprocessor, to keep memory busy
 constexpr int64_t kMostSplits = 128;
 
+bool IsNamed(int32_t row, std::string_view name) { return ThisPlatform().rows[row].name == name; }
+
 std::string Check(int32_t row, const ashlar_attention& a) {
   const Platform& platform = ThisPlatform();
   if (row < 0 || row >= platform.row_count) return "attention: no such row";
-  if (std::strcmp(platform.rows[row].name, platform.paged) != 0) {
+  if (!IsNamed(row, platform.paged) && !IsNamed(row, platform.prefill)) {
     return std::string("attention: ") + platform.rows[row].name + " has no kernel yet";
   }
   std::string problem = CheckKv("attention", a.kv);
@@ -88,9 +90,15 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   launch.wave = device->facts.wave;
   // A batch-invariant result takes one kernel for every length. A group of more heads than a tile
   // has rows fills the other kernel even with one token.
-  launch.splits = !device->invariant && p.group <= kTile;
+  const bool lone_prompt = args->sequences == 1 && args->max_query * p.group > kTile;
+  launch.splits = !device->invariant && p.group <= kTile && !lone_prompt;
   launch.tiles = !launch.splits || args->max_query * p.group > kTile;
   p.only_long = launch.splits;
+  if (launch.tiles && IsNamed(row, ThisPlatform().prefill) && device->prefill != nullptr) {
+    gpu::Error error = gpu::kSuccess;
+    launch.tiles = !device->prefill->Launch(StreamOf(stream), p, &error);
+    if (error != gpu::kSuccess) return Checked(error, "attention");
+  }
   if (launch.splits) {
     ChooseSplits(*device, p);
     if (p.splits > 1) {

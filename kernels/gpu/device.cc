@@ -81,7 +81,10 @@ int Open(const ashlar_open* args, ashlar_device** out) {
   if (Checked(gpu::ReadFacts(args->index, &device->facts), "open") != ASHLAR_OK) {
     return ASHLAR_FAILED;
   }
-  if (!device->invariant) device->blas = OpenBlas();
+  if (!device->invariant) {
+    device->blas = OpenBlas();
+    device->prefill = OpenPrefill(args->index);
+  }
   *out = device.release();
   return ASHLAR_OK;
 }

@@ -16,7 +16,8 @@ struct ashlar_device {
   bool invariant = false;
   gpu::Facts facts;
   std::vector<int64_t> launches;                    // per row
-  std::unique_ptr<ashlar::gpu_kernels::Blas> blas;  // may be empty
+  std::unique_ptr<ashlar::gpu_kernels::Blas> blas;        // may be empty
+  std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;  // may be empty
   ashlar::gpu_kernels::Staging staging;
   void* scratch = nullptr;
   int64_t scratch_bytes = 0;

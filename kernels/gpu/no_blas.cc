@@ -1,8 +1,9 @@
-// Where there is no vendor library, own kernels multiply everything.
+// Where there is nothing of a vendor's own, portable kernels do everything.
 #include "platform.h"
 
 namespace ashlar::gpu_kernels {
 
 std::unique_ptr<Blas> OpenBlas() { return nullptr; }
+std::unique_ptr<Prefill> OpenPrefill(int) { return nullptr; }
 
 }  // namespace ashlar::gpu_kernels

@@ -12,8 +12,9 @@
 namespace ashlar::gpu_kernels {
 
 struct Platform {
-  const char* name;   // whose rows these are; also the word for its memory
-  const char* paged;  // the row that AttentionKernel carries out
+  const char* name;     // whose rows these are; also the word for its memory
+  const char* paged;    // the row that AttentionKernel carries out
+  const char* prefill;  // the row whose long sequences Prefill carries out, or ""
   const ashlar_row* rows;
   int32_t row_count;
   const char* driver_file;  // is there when the kernel has the driver
@@ -38,5 +39,17 @@ class Blas {
 };
 // Empty when there is no such library here.
 std::unique_ptr<Blas> OpenBlas();
+
+struct AttentionParams;
+// Attention of long sequences by what one architecture alone has.
+class Prefill {
+ public:
+  virtual ~Prefill() = default;
+  // False when it does not carry out such a call, and nothing was launched. Leaves sequences of up
+  // to kTile rows out when `params.only_long`.
+  virtual bool Launch(gpu::Stream stream, const AttentionParams& params, gpu::Error* error) = 0;
+};
+// Empty when the device is of no such architecture.
+std::unique_ptr<Prefill> OpenPrefill(int device);
 
 }  // namespace ashlar::gpu_kernels

@@ -1,6 +1,7 @@
 // Times the ops of one GPU plugin over the C table, each as a captured graph of repeats over
 // rotating operands, beside the copy and matrix rates of the same run.
-//   bench PLUGIN.so [--only floor|decode|prefill|step|matmul|sample]
+//   bench PLUGIN.so [--only floor|decode|prefill|step|matmul|sample] [--row NAME]
+// Attention is timed by the first row, or by the one named.
 #include "gpu/bench.h"
 
 #include <memory>
@@ -8,6 +9,8 @@
 namespace {
 
 using namespace ashlar::gpu_test;
+
+int attention_row = 0;
 
 struct WeightOf {
   const Side& side;
@@ -119,7 +122,7 @@ struct AttentionSetup {
     a.max_query = static_cast<int32_t>(batch.queries);
     a.max_context = static_cast<int32_t>(batch.context);
     a.scale = 0.088f;
-    side.Must(side.table().attention(side.device(), side.stream(), 0, &a));
+    side.Must(side.table().attention(side.device(), side.stream(), attention_row, &a));
   }
 };
 
@@ -139,12 +142,18 @@ void Decode(const Side& side) {
 }
 
 void Prefill(const Side& side) {
-  for (int64_t length : {512, 2048, 8192, 32768}) {
-    const AttentionSetup setup(side, {1, length, length});
+  Batch narrow{1, 8192, 8192}, wide{1, 8192, 8192};
+  narrow.head_dim = 64;
+  wide.head_dim = 256, wide.heads = 16;
+  for (const Batch& batch : {Batch{1, 512, 512}, Batch{1, 2048, 2048}, Batch{1, 8192, 8192},
+                             Batch{1, 32768, 32768}, narrow, wide}) {
+    const AttentionSetup setup(side, batch);
     const Time time = Measure(side, 4, [&](int i) { setup.Run(i); });
     char what[64];
-    std::snprintf(what, sizeof what, "prefill bf16 32/8 d128 page 16, %d", int(length));
-    Print(what, time, 0, 2.0 * double(length) * double(length) * 32 * 128);
+    std::snprintf(what, sizeof what, "prefill bf16 %d/8 d%d page 16, %d", batch.heads,
+                  batch.head_dim, int(batch.queries));
+    const auto length = static_cast<double>(batch.queries);
+    Print(what, time, 0, 2.0 * length * length * batch.heads * batch.head_dim);
   }
 }
 
@@ -278,19 +287,32 @@ void Steps(const Side& side) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && (argc != 4 || std::strcmp(argv[2], "--only") != 0)) {
-    std::fprintf(stderr, "usage: %s PLUGIN.so [--only floor|decode|prefill|matmul|step|sample]\n",
+  std::string only, row;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
+    if (std::strcmp(argv[i], "--row") == 0) row = argv[i + 1];
+  }
+  if (argc != 2 + 2 * (!only.empty() + !row.empty())) {
+    std::fprintf(stderr,
+                 "usage: %s PLUGIN.so [--only floor|decode|prefill|matmul|step|sample] "
+                 "[--row NAME]\n",
                  argv[0]);
     return 2;
   }
   const Side side(argv[1], false);
   if (!side.Ready()) return 3;
+  while (!row.empty() && row != side.table().rows[attention_row].name) {
+    if (++attention_row == side.table().row_count) {
+      std::fprintf(stderr, "bench: no row %s\n", row.c_str());
+      return 2;
+    }
+  }
   const struct {
     const char* name;
     void (*run)(const Side&);
   } parts[] = {{"floor", Floor}, {"decode", Decode}, {"prefill", Prefill},
                {"step", Steps},  {"matmul", Matmul}, {"sample", SampleBench}};
   for (const auto& part : parts) {
-    if (argc == 2 || std::strcmp(argv[3], part.name) == 0) part.run(side);
+    if (only.empty() || only == part.name) part.run(side);
   }
 }

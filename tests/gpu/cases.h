@@ -216,6 +216,7 @@ void NormCase(const Context& c);
 void MatmulCase(const Context& c);
 void QkvCase(const Context& c);
 void AttentionCase(const Context& c);
+void PrefillCase(const Context& c);
 void ActivationCase(const Context& c);
 void AddCase(const Context& c);
 void CopyBlocksCase(const Context& c);
@@ -223,10 +224,12 @@ void SampleCase(const Context& c);
 void ResolveCase(const Context& c);
 
 inline constexpr Case kCases[] = {
-    {"embed", EmbedCase},           {"gather", GatherCase},   {"norm", NormCase},
-    {"matmul", MatmulCase},         {"qkv_prepare", QkvCase}, {"attention", AttentionCase},
-    {"activation", ActivationCase}, {"add", AddCase},         {"copy_blocks", CopyBlocksCase},
-    {"sample", SampleCase},         {"resolve_ids", ResolveCase},
+    {"embed", EmbedCase},     {"gather", GatherCase},
+    {"norm", NormCase},       {"matmul", MatmulCase},
+    {"qkv_prepare", QkvCase}, {"attention", AttentionCase},
+    {"prefill", PrefillCase}, {"activation", ActivationCase},
+    {"add", AddCase},         {"copy_blocks", CopyBlocksCase},
+    {"sample", SampleCase},   {"resolve_ids", ResolveCase},
 };
 
 }  // namespace ashlar::gpu_test

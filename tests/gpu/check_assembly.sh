@@ -41,6 +41,15 @@ nvidia() { # nvcc, capability
   checked=$((checked + 1))
 }
 
+hopper() { # nvcc
+  local out=$work/hopper.txt
+  "$1" -x cu -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -Iinclude -I. -DASHLAR_GPU_CUDA -Xptxas -v --keep \
+    --keep-dir "$work" -c cuda/hopper_bf16.cu -o "$work/hopper.o" >"$out" 2>&1 || fail "hopper: $(cat "$out")"
+  grep -qE "[1-9][0-9]* bytes spill|serialized|setmaxnreg" "$out" && fail "hopper: $(cat "$out")"
+  grep -q wgmma.mma_async "$work"/hopper_bf16*.ptx || fail "hopper: no wgmma"
+  echo "hopper: no spills, products run beside threads"
+}
+
 bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
 if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && [ -e "$bitcode/ocml.bc" ]; then
   ln -s "$bitcode"/*.bc "$work/"
@@ -54,6 +63,7 @@ fi
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc "$HOME"/.cache/ashlar/cuda13/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null | head -1 || true)
 if [ -n "$nvcc" ]; then
   for capability in ${CAPABILITIES:-80 90a 100a 120}; do nvidia "$nvcc" "$capability"; done
+  hopper "$nvcc"
 else
   echo "check_assembly: no nvcc: CUDA is not compiled here"
 fi

@@ -1,0 +1,103 @@
+// What Hopper (sm_90a) alone has, each instruction behind one small function: barriers in shared
+// memory, the bulk tensor copy engine, registers handed from warps to warps. Only code between
+// ASHLAR_HOPPER may call them.
+#pragma once
+
+#include <cuda.h>
+
+#include "gpu/gpu.h"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define ASHLAR_HOPPER 1
+
+namespace ashlar::hopper {
+
+// A barrier in shared memory. A phase ends when `arrivals` have arrived and all bytes that copies
+// were expected to bring are there; phases have parity 0, 1, 0...
+using Barrier = uint64_t;
+
+GPU_DEVICE void InitBarrier(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(gpu::SharedAddress(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+// Shows initialised barriers to the copy engine.
+GPU_DEVICE void FenceBarriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+GPU_DEVICE void Arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(gpu::SharedAddress(barrier))
+               : "memory");
+}
+GPU_DEVICE void ArriveExpecting(Barrier* barrier, int bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gpu::SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+// Returns when the phase of this parity has ended.
+GPU_DEVICE void Wait(Barrier* barrier, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(gpu::SharedAddress(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Orders this thread's ordinary writes to shared memory before later reads of the tensor cores and
+// the copy engine.
+GPU_DEVICE void FenceShared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+GPU_DEVICE void PrefetchMap(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+// One box of a tensor map into shared memory; its bytes count on `barrier`.
+GPU_DEVICE void CopyBox(void* to, const CUtensorMap* map, Barrier* barrier, int c0, int c1, int c2,
+                        int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2];" ::"r"(gpu::SharedAddress(to)),
+      "l"(map), "r"(gpu::SharedAddress(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+GPU_DEVICE void CopyBox(void* to, const CUtensorMap* map, Barrier* barrier, int c0, int c1, int c2,
+                        int c3, int c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(gpu::SharedAddress(to)),
+      "l"(map), "r"(gpu::SharedAddress(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+
+// Registers of each thread of this warpgroup from here on.
+template <int kRegisters>
+GPU_DEVICE void GiveRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+GPU_DEVICE void TakeRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Barrier `id` of `threads`, of which some only arrive.
+GPU_DEVICE void SyncNamed(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+GPU_DEVICE void ArriveNamed(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// 2^value; denormal results are zeros.
+GPU_DEVICE float Exp2(float value) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+
+}  // namespace ashlar::hopper
+
+#endif
