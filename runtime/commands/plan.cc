@@ -38,6 +38,12 @@ std::string RepackText(const Exchange::Repack& repack) {
       repack.run_bytes);
 }
 
+std::string Lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "  " + line + "\n";
+  return text;
+}
+
 struct Answer {
   std::string text;
   int status = 0;
@@ -47,20 +53,21 @@ Answer AnswerOf(const Exchange& exchange, const std::string& hash) {
   switch (exchange.verdict) {
     case Exchange::Verdict::kSame:
       return {fmt::format("blocks pass as they are: both plans have hash {}\n", hash), 0};
+    case Exchange::Verdict::kRows:
+      return {"blocks pass as they are; the hashes differ, for other rows read them:\n" +
+                  Lines(exchange.differences),
+              0};
     case Exchange::Verdict::kChange:
-      return {fmt::format(
-                  "blocks pass when both are planned with\n  kv: {{blockSize: {}, layout: {}}}\n",
-                  exchange.block_tokens, Name(exchange.layout)),
+      return {fmt::format("blocks pass when both are planned with\n  kv: {{blockSize: {0}, layout: "
+                          "{1}}}\nprefixes are then reused in units of {0} tokens on both\n",
+                          exchange.block_tokens, Name(exchange.layout)),
               1};
     case Exchange::Verdict::kRepack:
       answer = {"no block size and layout suit both; each block is copied:\n", 3};
       for (const Exchange::Repack& repack : exchange.repacks) answer.text += RepackText(repack);
       return answer;
     case Exchange::Verdict::kNever:
-      answer = {"the caches hold different things:\n", 4};
-      for (const std::string& difference : exchange.differences)
-        answer.text += "  " + difference + "\n";
-      return answer;
+      return {"the caches hold different things:\n" + Lines(exchange.differences), 4};
   }
   return answer;
 }

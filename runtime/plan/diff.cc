@@ -45,7 +45,7 @@ Class ClassOf(std::string_view member, Class around) {
 std::string KeyOf(const Json& item) {
   if (item.is_object() && item.contains("candidates") && item.contains("index"))
     return DumpJson(item["index"]);
-  for (const char* key : {"name", "backend", "reason", "stage"}) {
+  for (const char* key : {"name", "backend", "stage", "reason"}) {
     if (item.is_object() && item.contains(key) && item[key].is_string())
       return item[key].get<std::string>();
   }

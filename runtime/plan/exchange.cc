@@ -73,6 +73,26 @@ std::vector<Pair> PairGroups(const Json& here, const Json& there,
   return pairs;
 }
 
+// Both sides cut and lay out their pages alike already.
+bool Alike(const std::vector<Pair>& pairs, const Json& here, const Json& there) {
+  auto same = [](const Json& a, const Json& b, const char* key) {
+    return a.value(key, Json()) == b.value(key, Json());
+  };
+  return same(here, there, "layout") && same(here, there, "hashBlockSize") &&
+         std::all_of(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+           return same(pair.here.group, pair.there.group, "blockSize") &&
+                  same(pair.here.group, pair.there.group, "kernelBlockSize") &&
+                  same(pair.here.group, pair.there.group, "page");
+         });
+}
+
+std::string Backends(const Side& side) {
+  std::vector<std::string> names;
+  for (const Json& attention : side.group["attention"])
+    names.push_back(attention.value("backend", std::string()));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // Both sides take blocks of `tokens` and split them alike: a kernel block is a page of its own.
 bool BothTake(const std::vector<Pair>& pairs, int tokens) {
   return std::all_of(pairs.begin(), pairs.end(), [&](const Pair& pair) {
@@ -166,6 +186,13 @@ Exchange MatchPlans(const Json& here, const Json& there, const std::vector<Atten
   if (!exchange.differences.empty() || pairs.empty()) return exchange;
   if (here["hash"] == there["hash"]) {
     exchange.verdict = Exchange::Verdict::kSame;
+    return exchange;
+  }
+  if (Alike(pairs, here, there)) {
+    exchange.verdict = Exchange::Verdict::kRows;
+    for (const Pair& pair : pairs)
+      exchange.differences.push_back(fmt::format("{}: {} here, {} there", pair.name,
+                                                 Backends(pair.here), Backends(pair.there)));
     return exchange;
   }
   std::optional<int> block = CommonBlock(pairs);

@@ -13,14 +13,16 @@ namespace ashlar {
 struct Exchange {
   enum class Verdict {
     kSame,    // blocks pass as they are
+    kRows,    // so they do, but other rows read them there, so that the hashes differ
     kChange,  // they do when both pools are planned with `block_tokens` and `layout`
     kRepack,  // each block is copied as `repacks` say
     kNever,   // the caches hold different things
   };
   Verdict verdict = Verdict::kNever;
-  int block_tokens = 0;                  // kChange: kv.blockSize of both
-  KvLayout layout = KvLayout::kLBHNC;    // kChange: kv.layout of both
-  std::vector<std::string> differences;  // one a line, "full_attention kv heads: 8 here, 4 there"
+  int block_tokens = 0;                // kChange: kv.blockSize of both
+  KvLayout layout = KvLayout::kLBHNC;  // kChange: kv.layout of both
+  // kRows and kNever: one a line, "full_attention kv heads: 8 here, 4 there".
+  std::vector<std::string> differences;
 
   // One group's copy, in the smallest unit of whole blocks on both sides.
   struct Repack {

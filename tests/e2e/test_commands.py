@@ -68,7 +68,10 @@ class Plans(Folder):
     def test_two_pools_are_matched_or_told_what_to_set(self):
         spec = self.spec("a.yaml")
         other = self.plan("a.json", spec, "mi300x")
-        result = ashlar("plan", "-f", spec, "--platform", "h200", "--with", other)
+        rows = ashlar("plan", "-f", spec, "--platform", "h200", "--with", other)
+        self.assertEqual(rows.returncode, 0, rows.stdout + rows.stderr)
+        self.assertIn("full_attention: CUDA_PAGED here, HIP_PAGED there", rows.stdout)
+        result = ashlar("plan", "-f", self.spec("b.yaml", blockSize=128), "--platform", "h200", "--with", other)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("blocks pass when both are planned with", result.stdout)
         same = ashlar("plan", "-f", spec, "--platform", "mi300x", "--with", other)

@@ -49,6 +49,20 @@ TEST(MatchPlans, EqualHashesPass) {
   EXPECT_EQ(MatchPlans(plan, plan, kRows).verdict, Verdict::kSame);
 }
 
+TEST(MatchPlans, OtherRowsOverTheSamePagesPass) {
+  Json here = Plan("M16", 64, 64, "LBHNC"), there = Plan("X64", 64, 64, "LBHNC");
+  Exchange exchange = MatchPlans(here, there, kRows);
+  EXPECT_EQ(exchange.verdict, Verdict::kRows);
+  EXPECT_THAT(exchange.differences, ElementsAre("full_attention: M16 here, X64 there"));
+  for (const char* key : {"blockSize", "kernelBlockSize"}) {
+    Json other = there;
+    other["kvGroups"][0][key] = 128;
+    EXPECT_EQ(MatchPlans(here, other, kRows).verdict, Verdict::kChange) << key;
+  }
+  there["kvGroups"][0]["page"]["bytes"] = 1 << 20;  // padded there
+  EXPECT_EQ(MatchPlans(here, there, kRows).verdict, Verdict::kChange);
+}
+
 TEST(MatchPlans, FindsABlockAndALayoutForBoth) {
   Exchange exchange = MatchPlans(Plan("M16", 16, 16, "LBNHC"), Plan("X64", 64, 64, "LBHNC"), kRows);
   EXPECT_EQ(exchange.verdict, Verdict::kChange);
