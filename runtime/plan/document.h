@@ -8,7 +8,8 @@
 
 namespace ashlar {
 
-// At most 4 MiB, JSON or YAML; it must hold the members of a plan that others compare.
+// At most 4 MiB, JSON or YAML; it must hold the members of a plan that others compare. One without
+// a layout is read as "unstated" when every block is one run of bytes, and refused otherwise.
 Result<Json> ReadPlanDocument(const std::string& path);
 Result<Json> ParsePlanDocument(std::string_view text, const std::string& name);
 

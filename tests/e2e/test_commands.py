@@ -97,6 +97,20 @@ class Plans(Folder):
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("did you mean aiter?", wrong.stderr)
 
+    def test_a_block_size_is_refused_in_one_text_wherever_it_is_stated(self):  # RC-4
+        said = "8 is not usable: CUDA_PAGED needs a multiple of 16; use 16"
+        spec = self.spec("m.yaml", blockSize=8)
+        config = self.file("config.json", json.dumps(DENSE))
+        manifest = self.file("im.yaml", "apiVersion: ashlar.dev/v1alpha1\nkind: InferenceModel\nmetadata: {name: m}\nspec:\n  model:\n"
+                             f"    source: {{path: /models/dense, config: {json.dumps(DENSE)}}}\n    kv: {{blockSize: 8}}\n")
+        with open(spec) as file:
+            forced = self.file("forced.yaml", file.read() + "backends: {default: {use: CUDA_PAGED}}\n")
+        for file in (spec, manifest, forced):
+            self.assertIn(said, ashlar("plan", "-f", file, "--platform", "h200").stderr, file)
+        self.assertIn(said, ashlar("plan", "-f", spec, "--sweep").stdout)
+        words = ("vllm", "serve", "/m", "--block-size", "8")
+        self.assertIn(said, ashlar("import", "--config", config, "--platform", "h200", "--", *words).stdout)
+
     def test_the_catalogue_is_swept_and_labelled_too(self):
         swept = ashlar("plan", "-f", self.spec("m.yaml"), "--sweep", "--catalogue", "vllm")
         self.assertEqual(swept.returncode, 0, swept.stderr)

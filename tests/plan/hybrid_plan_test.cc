@@ -152,7 +152,7 @@ TEST(HybridPlan, CountsStatesAndPadding) {
   EXPECT_EQ(plan.memory.kv_bytes, plan.groups[0].bytes() + plan.groups[1].bytes());
 }
 
-TEST(HybridPlan, OfStatesAloneSelectsNothing) {  // SV-16
+TEST(HybridPlan, OfStatesAloneSelectsNothing) {  // SV-16, RC-3
   ModelConfig model = ModelOf(std::vector<LayerSpec>(4, GatedDelta()));
   Plan plan = Made(SmallSpec(), PlatformOf({}), model);
   EXPECT_EQ(plan.selector_calls, 0);

@@ -69,7 +69,7 @@ TEST(PlanText, OfADenseModel) { ExpectGolden("dense.txt", ToText(DensePlan())); 
 TEST(PlanYaml, OfAHybridModel) { ExpectGolden("hybrid.yaml", ToYaml(HybridPlan())); }
 TEST(PlanYaml, OfADenseModel) { ExpectGolden("dense.yaml", ToYaml(DensePlan())); }
 
-TEST(SelectionLines, HaveOneFormAndAlwaysNameTheLayout) {
+TEST(SelectionLines, HaveOneFormAndAlwaysNameTheLayout) {  // RC-7
   EXPECT_THAT(
       SelectionLines(HybridPlan()),
       ElementsAre("[select] group=0 attn=0 kind=sliding_window backend=CPU_WINDOW requested=auto "
