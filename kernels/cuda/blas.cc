@@ -1,10 +1,14 @@
 // cuBLASLt, found at run time: prototypes of the few functions that are used stand here, so neither
-// its headers nor the library are needed to build. The choice of algorithm is asked for once a
-// shape and kept.
+// its headers nor the library are needed to build. The algorithm for few tokens, where the
+// library's own first choice is often not its best, is chosen by a trial of each.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "gpu/gpu.h"
 #include "gpu/platform.h"
@@ -46,6 +50,8 @@ struct Library {
   Status (*preference_destroy)(void*);
   Status (*heuristic)(Handle, void* product, void* a, void* b, void* c, void* d, void* preference,
                       int wanted, Heuristic*, int* found);
+  Status (*check)(Handle, void* product, void* a, void* b, void* c, void* d, const Algorithm*,
+                  Heuristic*);
   Status (*matmul)(Handle, void* product, const void* alpha, const void* a, void* a_layout,
                    const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
                    void* d, void* d_layout, const Algorithm*, void* workspace, size_t bytes,
@@ -75,6 +81,7 @@ bool Load(Library* out) {
          Find(library, "cublasLtMatmulPreferenceSetAttribute", &out->preference_set) &&
          Find(library, "cublasLtMatmulPreferenceDestroy", &out->preference_destroy) &&
          Find(library, "cublasLtMatmulAlgoGetHeuristic", &out->heuristic) &&
+         Find(library, "cublasLtMatmulAlgoCheck", &out->check) &&
          Find(library, "cublasLtMatmul", &out->matmul);
 }
 
@@ -82,7 +89,50 @@ int TypeOf(ashlar_dtype dtype) {
   return dtype == ASHLAR_F32 ? kF32 : dtype == ASHLAR_F16 ? kF16 : kBF16;
 }
 
-// The library counts columns first: its D [n, m] = A^T B with A = weight [k, n], B = x [k, m].
+// Memory and marks that a trial needs; nothing is there when the device has no room.
+class Trial {
+ public:
+  explicit Trial(size_t out_bytes) : out_bytes_(out_bytes) {
+    ready_ = gpu::Alloc(&memory_, kL2Bytes + out_bytes) == gpu::kSuccess &&
+             gpu::CreateEvent(&begin_) == gpu::kSuccess && gpu::CreateEvent(&end_) == gpu::kSuccess;
+  }
+  Trial(const Trial&) = delete;
+  ~Trial() {
+    if (memory_ != nullptr) (void)gpu::Free(memory_);
+    if (begin_ != nullptr) (void)gpu::DestroyEvent(begin_);
+    if (end_ != nullptr) (void)gpu::DestroyEvent(end_);
+  }
+  bool ready() const { return ready_; }
+  void* out() const { return static_cast<char*>(memory_) + kL2Bytes; }
+
+  // The least milliseconds of a few runs, each with nothing left in the L2; infinite when one
+  // fails.
+  template <class Run>
+  float Time(gpu::Stream stream, Run run) const {
+    float best = INFINITY;
+    for (int i = 0; i < kRuns; ++i) {
+      float took = 0;
+      if (gpu::Zero(memory_, kL2Bytes + out_bytes_, stream) != gpu::kSuccess ||
+          gpu::Record(begin_, stream) != gpu::kSuccess || run() != kOk ||
+          gpu::Record(end_, stream) != gpu::kSuccess || gpu::Wait(end_) != gpu::kSuccess ||
+          gpu::Elapsed(&took, begin_, end_) != gpu::kSuccess) {
+        return INFINITY;
+      }
+      if (i > 0) best = std::min(best, took);  // the first one loads the kernel
+    }
+    return best;
+  }
+
+ private:
+  static constexpr size_t kL2Bytes = 128 << 20;  // more than any device's
+  static constexpr int kRuns = 4;
+  size_t out_bytes_;
+  void* memory_ = nullptr;
+  gpu::Event begin_ = nullptr, end_ = nullptr;
+  bool ready_ = false;
+};
+
+// The library counts columns first: its D [n, m] = A^T B + C with A = weight [k, n], B = x [k, m].
 class CublasLt final : public Blas {
  public:
   static std::unique_ptr<Blas> Open() {
@@ -100,54 +150,121 @@ class CublasLt final : public Blas {
   }
 
   std::string Matmul(gpu::Stream stream, const BlasMatmul& m) override {
-    for (const void* matrix : {m.x, m.weight, static_cast<const void*>(m.out)}) {
+    for (const void* matrix : {m.x, m.weight, static_cast<const void*>(m.out), m.residual}) {
       if (reinterpret_cast<uintptr_t>(matrix) % kAlignment != 0) return "a matrix is not aligned";
     }
-    const Key key = {m.type, m.out_type, m.m, m.n, m.k, m.x_pitch, m.weight_pitch, m.out_pitch};
+    const Key key = {m.type,
+                     m.out_type,
+                     m.m,
+                     m.n,
+                     m.k,
+                     m.x_pitch,
+                     m.weight_pitch,
+                     m.out_pitch,
+                     m.residual == nullptr ? -1 : m.residual_pitch};
     auto found = plans_.find(key);
     if (found == plans_.end()) found = plans_.emplace(key, MakePlan(m)).first;
-    const Plan& plan = found->second;
-    if (!plan.usable) return "no algorithm for this shape";
-    const float one = 1, zero = 0;
-    const Status status = library_.matmul(handle_, plan.product, &one, m.weight, plan.a, m.x,
-                                          plan.b, &zero, m.out, plan.d, m.out, plan.d,
-                                          &plan.algorithm, workspace_, kWorkspaceBytes, stream);
+    Plan& plan = found->second;
+    if (!plan.settled && !gpu::IsCaptured(stream)) Settle(stream, m, plan);
+    if (!plan.algorithm) return "no algorithm for this shape";
+    const Status status = Run(stream, m, plan, *plan.algorithm, m.residual, m.out);
     return status == kOk ? "" : "cublasLtMatmul: status " + std::to_string(status);
   }
 
  private:
   static constexpr size_t kWorkspaceBytes = 32 << 20;  // what the vendor advises for Hopper
   static constexpr uint32_t kAlignment = 16;           // bytes
-  using Key = std::array<int64_t, 8>;
+  static constexpr int64_t kMostTried = 512;  // tokens; with more the first choice is a good one
+  static constexpr int kCandidates = 8;
+  using Key = std::array<int64_t, 9>;
   struct Plan {
-    void *product = nullptr, *a = nullptr, *b = nullptr, *d = nullptr;
-    Algorithm algorithm{};
-    bool usable = false;
+    void *product = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
+    std::optional<Algorithm> algorithm;
+    bool settled = false;  // nothing better will be looked for
   };
 
+  Status Run(gpu::Stream stream, const BlasMatmul& m, const Plan& plan, const Algorithm& algorithm,
+             const void* residual, void* out) {
+    const float one = 1, beta = residual == nullptr ? 0 : 1;
+    return library_.matmul(handle_, plan.product, &one, m.weight, plan.a, m.x, plan.b, &beta,
+                           residual == nullptr ? out : residual, plan.c, out, plan.d, &algorithm,
+                           workspace_, kWorkspaceBytes, stream);
+  }
+
+  // A plan with the library's first choice.
   Plan MakePlan(const BlasMatmul& m) {
     Plan plan;
-    void* preference = nullptr;
     const auto rows = static_cast<uint64_t>(m.n), tokens = static_cast<uint64_t>(m.m);
     const auto depth = static_cast<uint64_t>(m.k);
-    Heuristic heuristic{};
-    int found = 0;
-    plan.usable =
+    const int64_t residual_pitch = m.residual == nullptr ? m.out_pitch : m.residual_pitch;
+    const bool made =
         library_.product_create(&plan.product, kComputeF32, kF32) == kOk &&
         library_.product_set(plan.product, kTransA, &kTranspose, sizeof kTranspose) == kOk &&
         library_.layout_create(&plan.a, TypeOf(m.type), depth, rows, m.weight_pitch) == kOk &&
         library_.layout_create(&plan.b, TypeOf(m.type), depth, tokens, m.x_pitch) == kOk &&
-        library_.layout_create(&plan.d, TypeOf(m.out_type), rows, tokens, m.out_pitch) == kOk &&
-        library_.preference_create(&preference) == kOk &&
+        library_.layout_create(&plan.c, TypeOf(m.out_type), rows, tokens, residual_pitch) == kOk &&
+        library_.layout_create(&plan.d, TypeOf(m.out_type), rows, tokens, m.out_pitch) == kOk;
+    if (made) {
+      const std::vector<Algorithm> first = Candidates(plan, 1);
+      if (!first.empty()) plan.algorithm = first[0];
+    }
+    plan.settled = !plan.algorithm || m.m > kMostTried;
+    return plan;
+  }
+
+  // The library's choices, best first by its own guess.
+  std::vector<Algorithm> Candidates(const Plan& plan, int most) {
+    std::vector<Heuristic> heuristics(static_cast<size_t>(most));
+    void* preference = nullptr;
+    int found = 0;
+    if (library_.preference_create(&preference) == kOk &&
         library_.preference_set(preference, kMaxWorkspaceBytes, &kWorkspaceBytes,
                                 sizeof kWorkspaceBytes) == kOk &&
-        SetAlignment(preference) &&
-        library_.heuristic(handle_, plan.product, plan.a, plan.b, plan.d, plan.d, preference, 1,
-                           &heuristic, &found) == kOk &&
-        found == 1 && heuristic.state == kOk;
-    plan.algorithm = heuristic.algorithm;
+        SetAlignment(preference)) {
+      (void)library_.heuristic(handle_, plan.product, plan.a, plan.b, plan.c, plan.d, preference,
+                               most, heuristics.data(), &found);
+    }
     if (preference != nullptr) library_.preference_destroy(preference);
-    return plan;
+    std::vector<Algorithm> algorithms;
+    for (int i = 0; i < found; ++i) {
+      const Heuristic& heuristic = heuristics[static_cast<size_t>(i)];
+      if (heuristic.state == kOk) algorithms.push_back(heuristic.algorithm);
+    }
+    return algorithms;
+  }
+
+  // The fastest for this shape and about as many tokens, from a trial made once.
+  void Settle(gpu::Stream stream, const BlasMatmul& m, Plan& plan) {
+    plan.settled = true;
+    int64_t about = 32;
+    while (about < m.m) about *= 2;
+    const Key key = {m.type, m.out_type, about, m.n, m.k, m.residual == nullptr ? 0 : 1, 0, 0, 0};
+    auto best = best_.find(key);
+    if (best == best_.end()) {
+      const std::optional<Algorithm> algorithm = Try(stream, m, plan);
+      if (!algorithm) return;
+      best = best_.emplace(key, *algorithm).first;
+    }
+    Heuristic checked{};
+    if (library_.check(handle_, plan.product, plan.a, plan.b, plan.c, plan.d, &best->second,
+                       &checked) == kOk &&
+        checked.workspace_bytes <= kWorkspaceBytes) {
+      plan.algorithm = best->second;
+    }
+  }
+
+  std::optional<Algorithm> Try(gpu::Stream stream, const BlasMatmul& m, const Plan& plan) {
+    const Trial trial(static_cast<size_t>(m.m * m.out_pitch * 4));
+    if (!trial.ready()) return std::nullopt;
+    std::optional<Algorithm> best;
+    float least = INFINITY;
+    for (const Algorithm& algorithm : Candidates(plan, kCandidates)) {
+      const void* residual = m.residual == nullptr ? nullptr : trial.out();
+      const float took = trial.Time(
+          stream, [&] { return Run(stream, m, plan, algorithm, residual, trial.out()); });
+      if (took < least) least = took, best = algorithm;
+    }
+    return best;
   }
 
   bool SetAlignment(void* preference) {
@@ -160,7 +277,7 @@ class CublasLt final : public Blas {
   }
 
   void Destroy(Plan& plan) {
-    for (void* layout : {plan.a, plan.b, plan.d}) {
+    for (void* layout : {plan.a, plan.b, plan.c, plan.d}) {
       if (layout != nullptr) library_.layout_destroy(layout);
     }
     if (plan.product != nullptr) library_.product_destroy(plan.product);
@@ -170,6 +287,7 @@ class CublasLt final : public Blas {
   Handle handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<Key, Plan> plans_;
+  std::map<Key, Algorithm> best_;  // by trial
 };
 
 }  // namespace

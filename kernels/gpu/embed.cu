@@ -24,6 +24,7 @@ struct EmbedParams {
   void* out;
   ashlar_dtype out_dtype;
   int64_t out_row_bytes;
+  bool eights;
 };
 
 GPU_KERNEL void EmbedKernel(const EmbedParams p) {
@@ -39,7 +40,14 @@ GPU_KERNEL void EmbedKernel(const EmbedParams p) {
     row = static_cast<const char*>(p.parts[i].data) + at * p.pitch * ElementBytes(dtype);
   }
   char* out = static_cast<char*>(p.out) + gpu::BlockX() * p.out_row_bytes;
-  for (int col = gpu::ThreadX(); col < p.cols; col += gpu::ThreadsX()) {
+  const bool eights = p.eights && row != nullptr;
+  for (int col = 8 * gpu::ThreadX(); eights && col < p.cols; col += 8 * gpu::ThreadsX()) {
+    float values[8];
+    LoadFloats(dtype, row, col, values);
+    for (float& value : values) value *= p.scale;
+    StoreFloats(p.out_dtype, out, col, values);
+  }
+  for (int col = gpu::ThreadX(); !eights && col < p.cols; col += gpu::ThreadsX()) {
     const float value = row == nullptr ? NAN : LoadAs(dtype, row, col) * p.scale;
     StoreAs(p.out_dtype, out, col, value);
   }
@@ -64,6 +72,7 @@ int Embed(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
   p.out = out.data;
   p.out_dtype = out.dtype;
   p.out_row_bytes = out.stride[0];
+  p.eights = HasEights(out);
   return Checked(
       gpu::Launch(StreamOf(stream), {static_cast<unsigned>(out.shape[0])}, 256, 0, EmbedKernel, p),
       "embed");

@@ -9,14 +9,21 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
-GPU_KERNEL void GatherKernel(const ashlar_tensor out, const ashlar_tensor x, const int32_t* rows) {
+GPU_KERNEL void GatherKernel(const ashlar_tensor out, const ashlar_tensor x, const int32_t* rows,
+                             bool eights) {
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   const int64_t row = rows[gpu::BlockX()];
   const bool inside = row >= 0 && row < x.shape[0];
   const char* from = static_cast<const char*>(x.data) + (inside ? row : 0) * x.stride[0];
   char* to = static_cast<char*>(out.data) + gpu::BlockX() * out.stride[0];
-  for (int col = gpu::ThreadX(); col < out.shape[1]; col += gpu::ThreadsX()) {
+  for (int col = 8 * gpu::ThreadX(); eights && col < out.shape[1]; col += 8 * gpu::ThreadsX()) {
+    float values[8];
+    LoadFloats(x.dtype, from, col, values);
+    for (float& value : values) value = inside ? value : NAN;
+    StoreFloats(out.dtype, to, col, values);
+  }
+  for (int col = gpu::ThreadX(); !eights && col < out.shape[1]; col += gpu::ThreadsX()) {
     StoreAs(out.dtype, to, col, inside ? LoadAs(x.dtype, from, col) : NAN);
   }
 }
@@ -31,7 +38,7 @@ int Gather(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashl
   if (out.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "gather") != ASHLAR_OK) return ASHLAR_FAILED;
   return Checked(gpu::Launch(StreamOf(stream), {static_cast<unsigned>(out.shape[0])}, 256, 0,
-                             GatherKernel, out, x, rows),
+                             GatherKernel, out, x, rows, HasEights(out) && HasEights(x)),
                  "gather");
 }
 

@@ -54,6 +54,7 @@ inline Error LaunchError() { return ASHLAR_VENDOR(GetLastError)(); }
 
 struct Facts {
   int multiprocessors = 0, wave = 0;
+  int64_t shared_bytes = 0;  // that a block may have
   char name[256] = {};
 };
 
@@ -65,6 +66,11 @@ inline Error ReadFacts(int index, Facts* facts) {
   if (error != kSuccess) return error;
   facts->multiprocessors = properties.multiProcessorCount;
   facts->wave = properties.warpSize;
+#if defined(ASHLAR_GPU_HIP)
+  facts->shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlock);
+#else
+  facts->shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
+#endif
   for (size_t i = 0; i + 1 < sizeof facts->name && properties.name[i] != 0; ++i) {
     facts->name[i] = properties.name[i];
   }
@@ -107,9 +113,18 @@ inline Error Record(Event event, Stream stream) {
   return ASHLAR_VENDOR(EventRecord)(event, stream);
 }
 inline Error Wait(Event event) { return ASHLAR_VENDOR(EventSynchronize)(event); }
+// Between two events that have been waited for.
+inline Error Elapsed(float* milliseconds, Event from, Event to) {
+  return ASHLAR_VENDOR(EventElapsedTime)(milliseconds, from, to);
+}
 
 inline Error BeginCapture(Stream stream) {
   return ASHLAR_VENDOR(StreamBeginCapture)(stream, ASHLAR_VENDOR(StreamCaptureModeThreadLocal));
+}
+inline bool IsCaptured(Stream stream) {
+  ASHLAR_VENDOR(StreamCaptureStatus) status;
+  return ASHLAR_VENDOR(StreamIsCapturing)(stream, &status) != kSuccess ||
+         status != ASHLAR_VENDOR(StreamCaptureStatusNone);
 }
 inline Error EndCapture(Stream stream, Graph* out) {
   ASHLAR_VENDOR(Graph_t) graph = nullptr;
@@ -290,7 +305,8 @@ struct alignas(16) Vector {
 
 // Copies of 16 bytes into shared memory that may run on while the thread does; 16 zeros when not
 // `valid`, and then `from` is not read. WaitCopies<n> returns when all but the last n groups of the
-// calling thread are done; a SyncBlock then shows them to the others.
+// calling thread are done; a SyncBlock then shows them to the others. CopyReused is for what the
+// block reads again soon.
 GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
 #if defined(GPU_PTX)
   const uint32_t shared = SharedAddress(to);
@@ -300,6 +316,17 @@ GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
                : "memory");
 #else
   *static_cast<Vector*>(to) = valid ? *static_cast<const Vector*>(from) : Vector{};
+#endif
+}
+GPU_DEVICE void CopyReused(void* to, const void* from, bool valid) {
+#if defined(GPU_PTX)
+  const uint32_t shared = SharedAddress(to);
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(from),
+               "r"(bytes)
+               : "memory");
+#else
+  CopyToShared(to, from, valid);
 #endif
 }
 GPU_DEVICE void CommitCopies() {

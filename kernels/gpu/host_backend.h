@@ -33,6 +33,7 @@ inline const char* Text(Error error) {
 
 struct Facts {
   int multiprocessors = 0, wave = 0;
+  int64_t shared_bytes = 0;  // that a block may have
   char name[256] = {};
 };
 

@@ -19,8 +19,19 @@ struct MatmulParams {
   void* out;       // column 0 of this part
   ashlar_dtype out_dtype;
   int64_t out_row_bytes;
-  const float* bias;  // or NULL
+  const float* bias;     // or NULL
+  const void* residual;  // column 0 of this part, of out's type; or NULL
+  int64_t residual_row_bytes;
 };
+
+GPU_DEVICE float Addend(const MatmulParams& p, int64_t token, int row) {
+  float value = p.bias == nullptr ? 0 : p.bias[row];
+  if (p.residual != nullptr) {
+    value += LoadAs(p.out_dtype,
+                    static_cast<const char*>(p.residual) + token * p.residual_row_bytes, row);
+  }
+  return value;
+}
 
 template <int kTokenTiles>
 struct MatmulShape {
@@ -122,8 +133,9 @@ GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
       const int token = first_token + i / Shape::kBlockRows;
       const int row = first_row + i % Shape::kBlockRows;
       if (token >= p.tokens || row >= p.rows) continue;
-      float value = p.bias == nullptr ? 0 : p.bias[row];
+      float value = 0;
       for (int w = 0; w < Shape::kWaves; ++w) value += shared[w * Shape::kValues + i];
+      value += Addend(p, token, row);
       StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, value);
     }
   }
@@ -146,7 +158,7 @@ GPU_KERNEL void FloatMatmulKernel(const MatmulParams p) {
 #pragma unroll
     for (int mask = kWave / 2; mask > 0; mask /= 2) sum += gpu::ShuffleXor<kWave>(sum, mask);
     if (lane != 0) return;
-    if (p.bias != nullptr) sum += p.bias[row];
+    sum += Addend(p, token, row);
     StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, sum);
   }
 }

@@ -113,6 +113,22 @@ void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
 
 #elif defined(GPU_PTX)
 
+template <class T>
+GPU_DEVICE void MultiplyWords(float* d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                              uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  }
+}
+
 template <class T, int kWave>
 GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
                          const Operand<kWave>& other) {
@@ -124,20 +140,8 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
       const uint32_t a1 = stationary.vector[1].word[2 * half];
       const uint32_t a2 = stationary.vector[0].word[2 * half + 1];
       const uint32_t a3 = stationary.vector[1].word[2 * half + 1];
-      const uint32_t b0 = other.vector[j].word[2 * half];
-      const uint32_t b1 = other.vector[j].word[2 * half + 1];
-      float* d = sum.element + 4 * j;
-      if constexpr (std::is_same_v<T, BF16>) {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-      } else {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-      }
+      MultiplyWords<T>(sum.element + 4 * j, a0, a1, a2, a3, other.vector[j].word[2 * half],
+                       other.vector[j].word[2 * half + 1]);
     }
   }
 }
@@ -208,6 +212,33 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
 }
 
 #endif
+
+// A strip: kWave / 4 rows of O, of which a lane holds vector 0 of an operand. The wave's sums are
+// elements 0-3 of the layout; the two halves of k may go to different ones.
+template <class T, int kWave>
+GPU_DEVICE void MultiplyStrip(float* first, float* second, const Operand<kWave>& stationary,
+                              const gpu::Vector& strip) {
+#if defined(GPU_PTX)
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float* d = half == 0 ? first : second;
+    const uint32_t a0 = stationary.vector[0].word[2 * half];
+    const uint32_t a1 = stationary.vector[1].word[2 * half];
+    const uint32_t a2 = stationary.vector[0].word[2 * half + 1];
+    const uint32_t a3 = stationary.vector[1].word[2 * half + 1];
+    const uint32_t b0 = strip.word[2 * half], b1 = strip.word[2 * half + 1];
+    MultiplyWords<T>(d, a0, a1, a2, a3, b0, b1);
+  }
+#else
+  (void)second;
+  Operand<kWave> other{};
+  other.vector[0] = strip;
+  Accumulator<kWave> sum{};
+  for (int e = 0; e < 4; ++e) sum.element[e] = first[e];
+  Multiply<T, kWave>(sum, stationary, other);
+  for (int e = 0; e < 4; ++e) first[e] = sum.element[e];
+#endif
+}
 
 // Largest and sum over the lanes that share a row of S.
 template <int kWave>

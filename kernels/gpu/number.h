@@ -152,4 +152,47 @@ GPU_DEVICE gpu::Vector LoadEight(ashlar_dtype dtype, const void* data, int64_t i
   return packed;
 }
 
+// The value that is read back once it is stored.
+GPU_DEVICE float Rounded(ashlar_dtype dtype, float value) {
+  if (dtype == ASHLAR_F32) return value;
+  return dtype == ASHLAR_BF16 ? Load(Store<BF16>(value)) : Load(Store<F16>(value));
+}
+
+struct alignas(16) FourFloats {
+  float value[4];
+};
+
+// Eight values from or to a place that is aligned to 16 bytes.
+GPU_DEVICE void LoadFloats(ashlar_dtype dtype, const void* data, int64_t index, float* to) {
+  if (dtype == ASHLAR_F32) {
+    const auto* from = reinterpret_cast<const FourFloats*>(static_cast<const float*>(data) + index);
+    const FourFloats low = from[0], high = from[1];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[i] = low.value[i], to[4 + i] = high.value[i];
+    return;
+  }
+  const gpu::Vector packed =
+      *reinterpret_cast<const gpu::Vector*>(static_cast<const uint16_t*>(data) + index);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const auto bits = static_cast<uint16_t>(packed.word[i / 2] >> (i % 2 * 16));
+    to[i] = dtype == ASHLAR_BF16 ? Load(BF16{bits}) : Load(F16{bits});
+  }
+}
+GPU_DEVICE void StoreFloats(ashlar_dtype dtype, void* data, int64_t index, const float* from) {
+  if (dtype == ASHLAR_F32) {
+    auto* to = reinterpret_cast<FourFloats*>(static_cast<float*>(data) + index);
+    to[0] = {{from[0], from[1], from[2], from[3]}};
+    to[1] = {{from[4], from[5], from[6], from[7]}};
+    return;
+  }
+  gpu::Vector packed;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    packed.word[i] = dtype == ASHLAR_BF16 ? Pack<BF16>(from[2 * i], from[2 * i + 1])
+                                          : Pack<F16>(from[2 * i], from[2 * i + 1]);
+  }
+  *reinterpret_cast<gpu::Vector*>(static_cast<uint16_t*>(data) + index) = packed;
+}
+
 }  // namespace ashlar::gpu_kernels

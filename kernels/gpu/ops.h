@@ -17,6 +17,7 @@ int AddRmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, 
                ashlar_tensor x, ashlar_tensor weight, float eps);
 int Matmul(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
            const ashlar_weight* weight, ashlar_tensor bias);
+int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projection* args);
 int QkvPrepare(ashlar_device* device, ashlar_stream* stream, const ashlar_qkv_prepare* args);
 int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
               const ashlar_attention* args);

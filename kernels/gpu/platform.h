@@ -26,9 +26,10 @@ struct BlasMatmul {
   ashlar_dtype type;  // of x and weight: 16 bits
   ashlar_dtype out_type;
   const void *x, *weight;
+  const void* residual;  // added: [m, n] of out's type, may be out; or NULL
   void* out;
-  int64_t m, n, k;                           // x [m, k], weight [n, k], out [m, n]
-  int64_t x_pitch, weight_pitch, out_pitch;  // elements
+  int64_t m, n, k;                                           // x [m, k], weight [n, k], out [m, n]
+  int64_t x_pitch, weight_pitch, residual_pitch, out_pitch;  // elements
 };
 // The vendor's matrix library, found at run time.
 class Blas {

@@ -50,6 +50,7 @@ ashlar_plugin MakeTable() {
   table.copy_blocks = kernels::CopyBlocks;
   table.row_launches = kernels::RowLaunches;
   table.activations = ASHLAR_BF16;
+  table.project = kernels::Project;
   table.sample = kernels::Sample;
   table.resolve_ids = kernels::ResolveIds;
   table.host_alloc = kernels::HostAlloc;

@@ -13,33 +13,103 @@ namespace {
 
 constexpr int kThreads = 256;
 
+struct NormParams {
+  ashlar_tensor out, sum, x;  // sum is x without kAdd
+  const float* weight;
+  float eps;
+};
+
+GPU_DEVICE float Scale(const NormParams& p, float squares) {
+  return 1.0f / sqrtf(squares / static_cast<float>(p.x.shape[1]) + p.eps);
+}
+
 template <int kWave, bool kAdd>
-GPU_KERNEL void RmsNormKernel(const ashlar_tensor out, const ashlar_tensor sum,
-                              const ashlar_tensor x, const float* weight, float eps) {
+GPU_KERNEL void RmsNormKernel(const NormParams p) {
   if constexpr (gpu::RunsWave<kWave>()) {
     gpu::ReleaseNext();
     gpu::WaitForPrevious();
     const int64_t row = gpu::BlockX();
-    const int cols = static_cast<int>(x.shape[1]);
-    const ashlar_tensor& read = kAdd ? sum : x;
-    char* values = static_cast<char*>(read.data) + row * read.stride[0];
-    const char* added = static_cast<const char*>(x.data) + row * x.stride[0];
+    const int cols = static_cast<int>(p.x.shape[1]);
+    char* values = static_cast<char*>(p.sum.data) + row * p.sum.stride[0];
+    const char* added = static_cast<const char*>(p.x.data) + row * p.x.stride[0];
     float squares = 0;
     for (int col = gpu::ThreadX(); col < cols; col += kThreads) {
-      float value = LoadAs(read.dtype, values, col);
+      float value = LoadAs(p.sum.dtype, values, col);
       if constexpr (kAdd) {
-        value += LoadAs(x.dtype, added, col);
-        StoreAs(read.dtype, values, col, value);
+        value += LoadAs(p.x.dtype, added, col);
+        StoreAs(p.sum.dtype, values, col, value);
       }
       squares += value * value;
     }
     squares = BlockSum<kWave>(squares, reinterpret_cast<float*>(gpu::SharedMemory()));
-    const float scale = 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
-    char* to = static_cast<char*>(out.data) + row * out.stride[0];
+    const float scale = Scale(p, squares);
+    char* to = static_cast<char*>(p.out.data) + row * p.out.stride[0];
     for (int col = gpu::ThreadX(); col < cols; col += kThreads) {
-      StoreAs(out.dtype, to, col, LoadAs(read.dtype, values, col) * scale * weight[col]);
+      StoreAs(p.out.dtype, to, col, LoadAs(p.sum.dtype, values, col) * scale * p.weight[col]);
     }
   }
+}
+
+// By eights; a thread keeps its kKeep of them.
+template <int kWave, bool kAdd, int kKeep>
+GPU_KERNEL void GPU_BOUNDS(kThreads) EightsNormKernel(const NormParams p) {
+  if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    gpu::WaitForPrevious();
+    const int64_t row = gpu::BlockX();
+    const int cols = static_cast<int>(p.x.shape[1]), first = 8 * gpu::ThreadX();
+    char* sums = static_cast<char*>(p.sum.data) + row * p.sum.stride[0];
+    const char* added = static_cast<const char*>(p.x.data) + row * p.x.stride[0];
+    float value[kKeep][8];
+    float squares = 0;
+#pragma unroll
+    for (int i = 0; i < kKeep; ++i) {
+      const int col = first + i * 8 * kThreads;
+      if (col >= cols) break;
+      LoadFloats(p.sum.dtype, sums, col, value[i]);
+      if constexpr (kAdd) {
+        float more[8];
+        LoadFloats(p.x.dtype, added, col, more);
+        for (int j = 0; j < 8; ++j) value[i][j] += more[j];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kKeep; ++i) {
+      const int col = first + i * 8 * kThreads;
+      if (col >= cols) break;
+      if constexpr (kAdd) {  // the norm is of the sum as it is stored
+        StoreFloats(p.sum.dtype, sums, col, value[i]);
+        for (float& each : value[i]) each = Rounded(p.sum.dtype, each);
+      }
+      for (const float each : value[i]) squares += each * each;
+    }
+    squares = BlockSum<kWave>(squares, reinterpret_cast<float*>(gpu::SharedMemory()));
+    const float scale = Scale(p, squares);
+    char* to = static_cast<char*>(p.out.data) + row * p.out.stride[0];
+#pragma unroll
+    for (int i = 0; i < kKeep; ++i) {
+      const int col = first + i * 8 * kThreads;
+      if (col >= cols) break;
+      float by[8];
+      LoadFloats(ASHLAR_F32, p.weight, col, by);
+      for (int j = 0; j < 8; ++j) by[j] *= value[i][j] * scale;
+      StoreFloats(p.out.dtype, to, col, by);
+    }
+  }
+}
+
+template <int kWave, bool kAdd>
+gpu::Error Launch(gpu::Stream stream, const NormParams& p) {
+  const auto launch = [&](void (*kernel)(NormParams)) {
+    return gpu::Launch(stream, {static_cast<unsigned>(p.x.shape[0])}, kThreads,
+                       kThreads / kWave * sizeof(float), kernel, p);
+  };
+  const bool eights = HasEights(p.x) && HasEights(p.sum) && HasEights(p.out) &&
+                      reinterpret_cast<uintptr_t>(p.weight) % 16 == 0;
+  constexpr int kOnce = 8 * kThreads;
+  if (eights && p.x.shape[1] <= kOnce) return launch(EightsNormKernel<kWave, kAdd, 1>);
+  if (eights && p.x.shape[1] <= 4 * kOnce) return launch(EightsNormKernel<kWave, kAdd, 4>);
+  return launch(RmsNormKernel<kWave, kAdd>);
 }
 
 template <bool kAdd>
@@ -48,11 +118,10 @@ int LaunchNorm(ashlar_device* device, ashlar_stream* stream, const ashlar_tensor
                float eps, const char* name) {
   if (x.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), name) != ASHLAR_OK) return ASHLAR_FAILED;
+  const NormParams p{out, sum, x, static_cast<const float*>(weight.data), eps};
   const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto wave) {
     constexpr int kWave = wave;
-    return gpu::Launch(StreamOf(stream), {static_cast<unsigned>(x.shape[0])}, kThreads,
-                       kThreads / kWave * sizeof(float), RmsNormKernel<kWave, kAdd>, out, sum, x,
-                       static_cast<const float*>(weight.data), eps);
+    return Launch<kWave, kAdd>(StreamOf(stream), p);
   });
   return Checked(error, name);
 }

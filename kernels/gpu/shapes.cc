@@ -48,6 +48,11 @@ std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size) 
   return Check(name, t, 1, &size);
 }
 
+bool HasEights(const ashlar_tensor& t) {
+  return t.shape[1] % 8 == 0 && t.stride[0] % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(t.data) % 16 == 0;
+}
+
 std::string CheckKv(const char* op, const ashlar_kv_view& kv) {
   const std::string at = std::string(op) + ": kv: ";
   if (kv.base == nullptr) return at + "no data";

@@ -17,6 +17,8 @@ std::string CheckHeads(const char* name, const ashlar_tensor& t, int64_t tokens,
                        int64_t dim);
 // f32 [size], dense.
 std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size);
+// Whether every row of a matrix is whole groups of eight values, each aligned to 16 bytes.
+bool HasEights(const ashlar_tensor& t);
 // The cache as op `op` takes it.
 std::string CheckKv(const char* op, const ashlar_kv_view& kv);
 

@@ -18,9 +18,9 @@ struct WeightOf {
   int64_t rows, cols;
   WeightOf(const Side& on, int64_t rows_, int64_t cols_) : side(on), rows(rows_), cols(cols_) {
     static const std::vector<uint16_t> values = Normals(1 << 20);
-    std::vector<uint16_t> bytes(static_cast<size_t>(rows * cols));
-    for (size_t i = 0; i < bytes.size(); i += values.size()) {
-      std::copy_n(values.begin(), std::min(values.size(), bytes.size() - i), bytes.begin() + i);
+    static std::vector<uint16_t> bytes;  // as many as the largest weight has
+    while (bytes.size() < static_cast<size_t>(rows * cols)) {
+      bytes.insert(bytes.end(), values.begin(), values.end());
     }
     ashlar_weight_desc desc{};
     desc.parts = 1, desc.dtype[0] = ASHLAR_BF16, desc.rows[0] = rows, desc.cols = cols;
@@ -31,17 +31,31 @@ struct WeightOf {
   ~WeightOf() { side.table().weight_destroy(side.device(), weight); }
 };
 
-void Floor(const Side& side) {
+// What the device reaches in this run: bytes and operations a microsecond.
+struct Rates {
+  double bytes = 0, flops = 0;
+};
+
+Rates MeasureRates(const Side& side) {
+  Rates rates;
   constexpr int64_t kBytes = int64_t{2} << 30;
-  const Memory memory(side, 2 * kBytes);
-  const std::vector<int64_t> pairs = {0, kBytes};
-  const Array<int64_t> offsets(side, pairs);
-  const Time time = Measure(side, 4, [&](int) {
-    side.Must(side.table().copy_blocks(side.device(), side.stream(), memory.as<void>(),
-                                       offsets.data(), 1, kBytes));
-  });
-  Print("floor: copy_blocks of 2 GiB, bytes both ways", time, 2.0 * kBytes, 0);
+  {
+    const Memory memory(side, 2 * kBytes);
+    constexpr int32_t kPairs = 64;
+    std::vector<int64_t> pairs;
+    for (int64_t i = 0; i < kPairs; ++i) {
+      pairs.insert(pairs.end(), {i * kBytes / kPairs, kBytes + i * kBytes / kPairs});
+    }
+    const Array<int64_t> offsets(side, pairs);
+    const Time time = Measure(side, 4, [&](int) {
+      side.Must(side.table().copy_blocks(side.device(), side.stream(), memory.as<void>(),
+                                         offsets.data(), kPairs, kBytes / kPairs));
+    });
+    Print("floor: copy_blocks of 2 GiB, bytes both ways", time, 2.0 * kBytes, 0);
+    rates.bytes = 2.0 * kBytes / time.median;
+  }
   constexpr int64_t kSize = 8192;
+  constexpr double kFlops = 2.0 * kSize * kSize * kSize;
   const WeightOf weight(side, kSize, kSize);
   const Memory x(side, kSize * kSize * 2), out(side, kSize * kSize * 2);
   x.Fill(Normals(1 << 20), kSize * kSize * 2);
@@ -50,8 +64,12 @@ void Floor(const Side& side) {
         side.device(), side.stream(), Dense(out.as<void>(), ASHLAR_BF16, {kSize, kSize}),
         Dense(x.as<void>(), ASHLAR_BF16, {kSize, kSize}), weight.weight, {}));
   });
-  Print("floor: matmul 8192^3 bf16", product, 0, 2.0 * kSize * kSize * kSize);
+  Print("floor: matmul 8192^3 bf16", product, 0, kFlops);
+  rates.flops = kFlops / product.median;
+  return rates;
 }
+
+void Floor(const Side& side) { MeasureRates(side); }
 
 // One batch of attention: `sequences` with `queries` new tokens and `context` in all.
 struct Batch {
@@ -81,6 +99,15 @@ struct AttentionSetup {
     std::vector<int32_t> values;
     for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int32_t>(i * step));
     return values;
+  }
+  // The first slot of the first block of each sequence.
+  static std::vector<int64_t> Slots(const Batch& b) {
+    std::vector<int64_t> slots;
+    const std::vector<int32_t> blocks = Table(b);
+    for (size_t i = 0; i < blocks.size(); i += size_t(b.blocks() / b.sequences)) {
+      slots.push_back(int64_t{blocks[i]} * b.block);
+    }
+    return slots;
   }
   AttentionSetup(const Side& on, const Batch& b)
       : side(on),
@@ -178,8 +205,9 @@ void Matmul(const Side& side) {
     for (int i = 0; i < copies; ++i) {
       weights.push_back(std::make_unique<WeightOf>(side, shape.rows, shape.cols));
     }
-    for (int64_t m : {1, 2, 4, 8, 16, 32, 64, 256, 2048}) {
+    for (int64_t m : {1, 2, 4, 8, 16, 64, 256, 2048}) {
       const Memory x(side, m * shape.cols * 2), out(side, m * shape.rows * 2);
+      x.Fill(Normals(1 << 12), m * shape.cols * 2);
       const Time time = Measure(side, std::max(4, copies), [&](int i) {
         side.Must(side.table().matmul(side.device(), side.stream(),
                                       Dense(out.as<void>(), ASHLAR_BF16, {m, shape.rows}),
@@ -200,86 +228,169 @@ struct Model {
   int layers;
   int64_t hidden, ffn, vocab;
   int heads, kv_heads;
+
+  int64_t q() const { return int64_t{heads} * 128; }
+  int64_t kv() const { return int64_t{kv_heads} * 128; }
 };
 
-void Step(const Side& side, const Model& model, int64_t sequences, int64_t context,
-          ashlar_dtype dtype) {
-  Batch batch{sequences, 1, context};
-  batch.heads = model.heads, batch.kv_heads = model.kv_heads;
-  const AttentionSetup setup(side, batch);
-  const int64_t q = int64_t{model.heads} * 128, kv = int64_t{model.kv_heads} * 128;
-  // Two layers in turn: more than the L2 holds, as a whole model is.
-  std::vector<std::unique_ptr<WeightOf>> w;
-  for (int i = 0; i < 2; ++i) {
-    w.push_back(std::make_unique<WeightOf>(side, q + 2 * kv, model.hidden));
-    w.push_back(std::make_unique<WeightOf>(side, model.hidden, q));
-    w.push_back(std::make_unique<WeightOf>(side, 2 * model.ffn, model.hidden));
-    w.push_back(std::make_unique<WeightOf>(side, model.hidden, model.ffn));
+class DecodeStep {
+ public:
+  // One op of a layer, or the head: its bytes and operations are those that no kernel avoids.
+  struct Op {
+    const char* name;
+    double bytes, flops;
+    std::function<void(int layer)> run;
+  };
+
+  DecodeStep(const Side& side, const Model& model, int64_t sequences, int64_t context)
+      : side_(side),
+        model_(model),
+        sequences_(sequences),
+        attention_(side, MakeBatch(model, sequences, context)),
+        head_(side, model.vocab, model.hidden),
+        hidden_(side, sequences * model.hidden * 2),
+        qkv_(side, sequences * (model.q() + 2 * model.kv()) * 2),
+        mlp_(side, sequences * model.ffn * 2),
+        logits_(side, sequences * model.vocab * 4),
+        norm_(side, std::vector<float>(static_cast<size_t>(model.hidden), 1.0f)),
+        positions_(side, std::vector<int32_t>(static_cast<size_t>(sequences), 7)),
+        slots_(side, AttentionSetup::Slots(attention_.batch)),
+        freq_(side, std::vector<float>(64, 0.01f)) {
+    hidden_.Fill(Normals(1 << 12), sequences * model.hidden * 2);
+    const int64_t layer_bytes = 2 * (model.q() * 2 + 2 * model.kv() + 3 * model.ffn) * model.hidden;
+    // As many layers as the L2 does not hold.
+    const auto copies = std::clamp<int64_t>((int64_t{1} << 29) / layer_bytes, 2, model.layers);
+    for (int64_t i = 0; i < copies; ++i) layers_.push_back(std::make_unique<Layer>(side, model));
+    MakeOps();
   }
-  const WeightOf head(side, model.vocab, model.hidden);
-  const int64_t widest = std::max({q + 2 * kv, 2 * model.ffn, model.vocab});
-  const Memory hidden(side, sequences * model.hidden * 4),
-      branch(side, sequences * model.hidden * 4);
-  const Memory normed(side, sequences * model.hidden * 4), wide(side, sequences * widest * 4);
-  const Memory query(side, sequences * q * 4), mixed(side, sequences * q * 4);
-  const Memory mlp(side, sequences * model.ffn * 4), norm(side, model.hidden * 4);
-  const Array<int32_t> positions(side, std::vector<int32_t>(size_t(sequences), 7));
-  const Array<float> freq(side, std::vector<float>(64, 0.01f));
-  const Array<int64_t> slots(side, std::vector<int64_t>(size_t(sequences), -1));
-  const ashlar_plugin& t = side.table();
-  const auto matrix = [&](const Memory& m, int64_t cols, ashlar_dtype type) {
-    return Dense(m.as<void>(), type, {sequences, cols});
-  };
-  const ashlar_tensor weight = Dense(norm.as<void>(), ASHLAR_F32, {model.hidden});
-  const ashlar_tensor sum = matrix(hidden, model.hidden, ASHLAR_F32);
-  const ashlar_tensor part = matrix(branch, model.hidden, dtype);
-  const ashlar_tensor in = matrix(normed, model.hidden, dtype);
-  const auto product = [&](const ashlar_tensor& to, const ashlar_tensor& x, const WeightOf& by) {
-    side.Must(t.matmul(side.device(), side.stream(), to, x, by.weight, {}));
-  };
-  const Time time = Measure(side, 1, [&](int) {
-    for (int layer = 0; layer < model.layers; ++layer) {
-      const auto* l = &w[size_t(layer % 2 * 4)];
-      const ashlar_tensor qkv = matrix(wide, q + 2 * kv, dtype);
-      side.Must(t.add_rms_norm(side.device(), side.stream(), in, sum, part, weight, 1e-6f));
-      product(qkv, in, *l[0]);
-      ashlar_qkv_prepare prepare{};
-      prepare.qkv = qkv;
-      prepare.q_out = Dense(query.as<void>(), dtype, {sequences, model.heads, 128});
-      prepare.eps = 1e-6f;
-      prepare.positions = positions.data();
-      prepare.inv_freq = freq.data();
-      prepare.rotary_dim = 128;
-      prepare.rope_scale = 1;
-      prepare.kv = setup.View(layer);
-      prepare.slots = slots.data();
-      side.Must(t.qkv_prepare(side.device(), side.stream(), &prepare));
-      setup.Run(layer);
-      product(part, matrix(mixed, q, dtype), *l[1]);
-      side.Must(t.add_rms_norm(side.device(), side.stream(), in, sum, part, weight, 1e-6f));
-      product(matrix(wide, 2 * model.ffn, dtype), in, *l[2]);
-      side.Must(t.gated_activation(side.device(), side.stream(), matrix(mlp, model.ffn, dtype),
-                                   matrix(wide, 2 * model.ffn, dtype), ASHLAR_SILU));
-      product(part, matrix(mlp, model.ffn, dtype), *l[3]);
+
+  void Print(const Rates& rates, int64_t context) {
+    double floor = 0, alone = 0;
+    for (const Op& op : ops_) floor += Repeats(op) * Floor(op, rates);
+    std::vector<std::pair<const Op*, Time>> times;
+    for (const Op& op : ops_) {
+      times.emplace_back(&op, Measure(side_, 32, op.run));
+      alone += Repeats(op) * times.back().second.median;
     }
-    product(matrix(wide, model.vocab, ASHLAR_F32), in, head);
-  });
-  const double layer_bytes =
-      2.0 * double((q + 2 * kv) * model.hidden + q * model.hidden + 3 * model.ffn * model.hidden);
-  const double bytes = model.layers * (layer_bytes + double(batch.cache_bytes())) +
-                       2.0 * double(model.vocab * model.hidden);
-  char what[80];
-  std::snprintf(what, sizeof what, "step %s %s B %d ctx %d", model.name,
-                dtype == ASHLAR_F32 ? "f32 between ops" : "bf16", int(sequences), int(context));
-  Print(what, time, bytes, 0);
-}
+    const Time time = Measure(side_, 1, [&](int) { Run(); });
+    std::printf(
+        "step %s bf16 B %d ctx %d: %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f "
+        "us\n",
+        model_.name, int(sequences_), int(context), time.median, time.least, time.most, floor,
+        100 * floor / time.median, alone);
+    for (const auto& [op, took] : times) {
+      std::printf("  %-24s x %2d %9.2f us (%.2f-%.2f), floor %9.2f us, %5.1f %%\n", op->name,
+                  Repeats(*op), took.median, took.least, took.most, Floor(*op, rates),
+                  100 * Floor(*op, rates) / took.median);
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  struct Layer {
+    WeightOf qkv, o, gate_up, down;
+    Layer(const Side& side, const Model& m)
+        : qkv(side, m.q() + 2 * m.kv(), m.hidden),
+          o(side, m.hidden, m.q()),
+          gate_up(side, 2 * m.ffn, m.hidden),
+          down(side, m.hidden, m.ffn) {}
+  };
+
+  static Batch MakeBatch(const Model& model, int64_t sequences, int64_t context) {
+    Batch batch{sequences, 1, context};
+    batch.heads = model.heads, batch.kv_heads = model.kv_heads;
+    return batch;
+  }
+  int Repeats(const Op& op) const { return &op == &ops_.back() ? 1 : model_.layers; }
+  static double Floor(const Op& op, const Rates& rates) {
+    return std::max(op.bytes / rates.bytes, op.flops / rates.flops);
+  }
+  const Layer& At(int layer) const { return *layers_[static_cast<size_t>(layer) % layers_.size()]; }
+  ashlar_tensor Matrix(void* data, int64_t cols, ashlar_dtype dtype = ASHLAR_BF16) const {
+    return Dense(data, dtype, {sequences_, cols});
+  }
+
+  enum Around { kNothing = 0, kNorm = 1, kGated = 2, kResidual = 4 };
+  void Project(const ashlar_tensor& out, const ashlar_tensor& x, const WeightOf& weight,
+               int around) const {
+    ashlar_projection a{};
+    a.out = out;
+    a.x = x;
+    a.weight = weight.weight;
+    a.eps = 1e-6f;
+    if (around & kNorm) a.norm = Dense(norm_.data(), ASHLAR_F32, {model_.hidden});
+    if (around & kResidual) a.residual = out;
+    a.gated = around & kGated ? 1 : 0;
+    side_.Must(side_.table().project(side_.device(), side_.stream(), &a));
+  }
+  void Prepare(int layer) const {
+    ashlar_qkv_prepare a{};
+    a.qkv = Matrix(qkv_.as<void>(), model_.q() + 2 * model_.kv());
+    a.q_out = Dense(attention_.q.as<void>(), ASHLAR_BF16, {sequences_, model_.heads, 128});
+    a.eps = 1e-6f;
+    a.positions = positions_.data();
+    a.inv_freq = freq_.data();
+    a.rotary_dim = 128;
+    a.rope_scale = 1;
+    a.kv = attention_.View(layer);
+    a.slots = slots_.data();
+    side_.Must(side_.table().qkv_prepare(side_.device(), side_.stream(), &a));
+  }
+
+  void MakeOps() {
+    const int64_t hidden = model_.hidden, q = model_.q(), wide = q + 2 * model_.kv();
+    const ashlar_tensor state = Matrix(hidden_.as<void>(), hidden);
+    const ashlar_tensor mlp = Matrix(mlp_.as<void>(), model_.ffn);
+    const auto add = [&](const char* name, int64_t rows, int64_t cols,
+                         std::function<void(int)> run) {
+      const double values = double(rows) * double(cols);
+      ops_.push_back({name, 2 * values, 2 * values * double(sequences_), std::move(run)});
+    };
+    add("norm, qkv", wide, hidden,
+        [=, this](int i) { Project(Matrix(qkv_.as<void>(), wide), state, At(i).qkv, kNorm); });
+    ops_.push_back({"qkv_prepare", 0, 0, [this](int i) { Prepare(i); }});
+    ops_.push_back({"attention", double(attention_.batch.cache_bytes()), 0,
+                    [this](int i) { attention_.Run(i); }});
+    add("o, residual", hidden, q, [=, this](int i) {
+      Project(state, Matrix(attention_.out.as<void>(), q), At(i).o, kResidual);
+    });
+    add("norm, gate_up, gated", 2 * model_.ffn, hidden,
+        [=, this](int i) { Project(mlp, state, At(i).gate_up, kNorm | kGated); });
+    add("down, residual", hidden, model_.ffn,
+        [=, this](int i) { Project(state, mlp, At(i).down, kResidual); });
+    add("norm, head", model_.vocab, hidden, [=, this](int) {
+      Project(Matrix(logits_.as<void>(), model_.vocab, ASHLAR_F32), state, head_, kNorm);
+    });
+  }
+  void Run() const {
+    for (int layer = 0; layer < model_.layers; ++layer) {
+      for (size_t i = 0; i + 1 < ops_.size(); ++i) ops_[i].run(layer);
+    }
+    ops_.back().run(0);
+  }
+
+  const Side& side_;
+  const Model model_;
+  const int64_t sequences_;
+  const AttentionSetup attention_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  const WeightOf head_;
+  const Memory hidden_, qkv_, mlp_, logits_;
+  const Array<float> norm_;
+  const Array<int32_t> positions_;
+  const Array<int64_t> slots_;
+  const Array<float> freq_;
+  std::vector<Op> ops_;
+};
 
 void Steps(const Side& side) {
+  const Rates rates = MeasureRates(side);
   const Model small{"0.6B", 28, 1024, 3072, 151936, 16, 8};
   const Model large{"8B", 32, 4096, 14336, 128256, 32, 8};
-  for (ashlar_dtype dtype : {ASHLAR_F32, ASHLAR_BF16}) {
-    for (const Model& model : {small, large}) {
-      for (int64_t sequences : {1, 8, 64, 256}) Step(side, model, sequences, 1152, dtype);
+  constexpr int64_t kContext = 1152;
+  for (const Model& model : {small, large}) {
+    for (int64_t sequences : {1, 8, 64, 256}) {
+      DecodeStep(side, model, sequences, kContext).Print(rates, kContext);
     }
   }
 }

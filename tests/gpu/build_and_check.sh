@@ -40,7 +40,7 @@ driver() { # name, sources...
 build() {
   local pids=() pid
   reference & pids+=($!)
-  driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,row_cases,sample_cases}.cc & pids+=($!)
+  driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases}.cc & pids+=($!)
   driver bench tests/gpu/bench{,_sample}.cc & pids+=($!)
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done

@@ -214,6 +214,7 @@ void EmbedCase(const Context& c);
 void GatherCase(const Context& c);
 void NormCase(const Context& c);
 void MatmulCase(const Context& c);
+void ProjectCase(const Context& c);
 void QkvCase(const Context& c);
 void AttentionCase(const Context& c);
 void PrefillCase(const Context& c);
@@ -224,12 +225,19 @@ void SampleCase(const Context& c);
 void ResolveCase(const Context& c);
 
 inline constexpr Case kCases[] = {
-    {"embed", EmbedCase},     {"gather", GatherCase},
-    {"norm", NormCase},       {"matmul", MatmulCase},
-    {"qkv_prepare", QkvCase}, {"attention", AttentionCase},
-    {"prefill", PrefillCase}, {"activation", ActivationCase},
-    {"add", AddCase},         {"copy_blocks", CopyBlocksCase},
-    {"sample", SampleCase},   {"resolve_ids", ResolveCase},
+    {"embed", EmbedCase},
+    {"gather", GatherCase},
+    {"norm", NormCase},
+    {"matmul", MatmulCase},
+    {"project", ProjectCase},
+    {"qkv_prepare", QkvCase},
+    {"attention", AttentionCase},
+    {"prefill", PrefillCase},
+    {"activation", ActivationCase},
+    {"add", AddCase},
+    {"copy_blocks", CopyBlocksCase},
+    {"sample", SampleCase},
+    {"resolve_ids", ResolveCase},
 };
 
 }  // namespace ashlar::gpu_test

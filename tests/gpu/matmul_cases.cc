@@ -1,4 +1,5 @@
-#include "gpu/cases.h"
+#include "gpu/matmul_cases.h"
+
 #include "gpu/number.h"
 
 namespace ashlar::gpu_test {
@@ -33,33 +34,75 @@ std::vector<uint8_t> RandomBytes(ashlar_dtype dtype, int64_t count, Random& rand
 }
 
 struct Problem {
-  ashlar_weight_desc desc{};
-  std::vector<std::vector<uint8_t>> sources;
-  int64_t rows = 0, m = 0;
+  RandomWeight weight;
+  int64_t m = 0;
   std::vector<float> x, bias;
 };
 
 std::vector<float> Run(const Side& side, const Problem& p, int64_t first, int64_t count) {
-  const int64_t cols = p.desc.cols;
-  ashlar_weight* weight = nullptr;
-  std::vector<const void*> sources;
-  for (const auto& source : p.sources) sources.push_back(source.data());
-  side.Must(side.table().weight_create(side.device(), &p.desc, sources.data(), &weight));
+  const int64_t cols = p.weight.desc.cols, rows = p.weight.rows;
+  ashlar_weight* weight = p.weight.Create(side);
   const Array<float> x(side, {p.x.begin() + first * cols, p.x.begin() + (first + count) * cols},
                        false);
   const Array<float> bias(side, p.bias, false);
-  const Array<float> out(side, std::vector<float>(static_cast<size_t>(count * p.rows), NAN));
+  const Array<float> out(side, std::vector<float>(static_cast<size_t>(count * rows), NAN));
   const ashlar_tensor add =
-      p.bias.empty() ? ashlar_tensor{} : Dense(bias.data(), ASHLAR_F32, {p.rows});
+      p.bias.empty() ? ashlar_tensor{} : Dense(bias.data(), ASHLAR_F32, {rows});
   side.Must(side.table().matmul(side.device(), side.stream(),
-                                Dense(out.data(), ASHLAR_F32, {count, p.rows}),
+                                Dense(out.data(), ASHLAR_F32, {count, rows}),
                                 Dense(x.data(), ASHLAR_F32, {count, cols}), weight, add));
   std::vector<float> got = out.Read();
   side.table().weight_destroy(side.device(), weight);
   return got;
 }
 
-double Norm(const std::vector<float>& x, int64_t first, int64_t count) {
+}  // namespace
+
+RandomWeight RandomWeight::Make(Random& random, bool halves) {
+  RandomWeight w;
+  const auto dtype =
+      random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32, ASHLAR_Q8_0});
+  const bool tall = random.Chance(0.1);  // more rows than a device's blocks take at once
+  w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
+  w.desc.cols = dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
+                : tall               ? 8 * random.Int(1, 20)
+                : random.Chance(0.5) ? 64 * random.Int(1, 12)
+                                     : random.Int(1, 700);
+  for (int32_t i = 0; i < w.desc.parts; ++i) {
+    w.desc.dtype[i] = dtype;
+    w.desc.rows[i] = tall                 ? random.Int(2200, 6000)
+                     : random.Chance(0.5) ? 16 * random.Int(1, 6)
+                                          : random.Int(1, 90);
+    if (halves) w.desc.rows[i] = w.desc.parts == 1 ? 2 * w.desc.rows[i] : w.desc.rows[0];
+    w.rows += w.desc.rows[i];
+    w.sources.push_back(RandomBytes(dtype, w.desc.rows[i] * w.desc.cols, random));
+  }
+  return w;
+}
+
+ashlar_weight* RandomWeight::Create(const Side& side) const {
+  std::vector<const void*> from;
+  for (const auto& source : sources) from.push_back(source.data());
+  ashlar_weight* weight = nullptr;
+  side.Must(side.table().weight_create(side.device(), &desc, from.data(), &weight));
+  return weight;
+}
+
+const char* RandomWeight::Name() const {
+  const char* names[] = {"f32", "f16", "bf16"};
+  return desc.dtype[0] == ASHLAR_Q8_0 ? "q8_0" : names[desc.dtype[0]];
+}
+
+double RandomWeight::Step() const {
+  return desc.dtype[0] == ASHLAR_F32 ? 2e-6 : desc.dtype[0] == ASHLAR_F16 ? 0x1p-11 : 0x1p-7;
+}
+
+double RandomWeight::RowNorm() const {
+  const double deviation = desc.dtype[0] == ASHLAR_Q8_0 ? 2.1 : 1;  // 0.029 * 74, roots of means
+  return deviation * (std::sqrt(double(desc.cols)) + 5);
+}
+
+double VectorNorm(const std::vector<float>& x, int64_t first, int64_t count) {
   double sum = 0;
   for (int64_t i = first; i < first + count; ++i) {
     sum += double{x[static_cast<size_t>(i)]} * double{x[static_cast<size_t>(i)]};
@@ -67,43 +110,25 @@ double Norm(const std::vector<float>& x, int64_t first, int64_t count) {
   return std::sqrt(sum);
 }
 
-}  // namespace
-
-// The reference multiplies in double. x may be brought to the weight's 16-bit type, within 2^-9 or
-// 2^-12 of each value, and a quantised weight to bfloat16: by Cauchy's inequality a product moves
-// by at most that share of |x||w|; |w| is bounded by the deviation that the values were drawn with.
+// The reference multiplies in double.
 void MatmulCase(const Context& c) {
   Problem p;
-  const auto dtype =
-      c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32, ASHLAR_Q8_0});
-  p.desc.parts = static_cast<int32_t>(c.random.Int(1, 3));
-  p.desc.cols = dtype == ASHLAR_Q8_0   ? 32 * c.random.Int(1, 20)
-                : c.random.Chance(0.5) ? 64 * c.random.Int(1, 12)
-                                       : c.random.Int(1, 700);
+  p.weight = RandomWeight::Make(c.random, false);
+  const int64_t cols = p.weight.desc.cols, rows = p.weight.rows;
   p.m = c.random.Chance(0.5) ? c.random.Int(1, 16) : c.random.Int(17, 150);
-  for (int32_t i = 0; i < p.desc.parts; ++i) {
-    p.desc.dtype[i] = dtype;
-    p.desc.rows[i] = c.random.Chance(0.5) ? 16 * c.random.Int(1, 6) : c.random.Int(1, 90);
-    p.rows += p.desc.rows[i];
-    p.sources.push_back(RandomBytes(dtype, p.desc.rows[i] * p.desc.cols, c.random));
-  }
-  p.x = c.random.Normals(p.m * p.desc.cols);
-  if (c.random.Chance(0.3)) p.bias = c.random.Normals(p.rows);
+  p.x = c.random.Normals(p.m * cols);
+  if (c.random.Chance(0.3)) p.bias = c.random.Normals(rows);
 
   const std::vector<float> want = Run(c.reference, p, 0, p.m);
-  const double step = dtype == ASHLAR_F32 ? 2e-6 : dtype == ASHLAR_F16 ? 0x1p-11 : 0x1p-7;
-  const double deviation = dtype == ASHLAR_Q8_0 ? 2.1 : 1;  // 0.029 * 74, the two roots of means
   std::vector<double> tolerance;
   for (int64_t i = 0; i < p.m; ++i) {
-    const double bound = step * Norm(p.x, i * p.desc.cols, p.desc.cols) * deviation *
-                             std::sqrt(double(p.desc.cols)) +
-                         1e-5;
-    tolerance.insert(tolerance.end(), static_cast<size_t>(p.rows), bound);
+    const double bound =
+        p.weight.Step() * VectorNorm(p.x, i * cols, cols) * p.weight.RowNorm() + 1e-5;
+    tolerance.insert(tolerance.end(), static_cast<size_t>(rows), bound);
   }
-  const char* names[] = {"matmul f32", "matmul f16", "matmul bf16"};
-  const std::string op = dtype == ASHLAR_Q8_0 ? "matmul q8_0" : names[dtype];
-  const std::string what = "m " + std::to_string(p.m) + " rows " + std::to_string(p.rows) + " in " +
-                           std::to_string(p.desc.parts) + " cols " + std::to_string(p.desc.cols) +
+  const std::string op = std::string("matmul ") + p.weight.Name();
+  const std::string what = "m " + std::to_string(p.m) + " rows " + std::to_string(rows) + " in " +
+                           std::to_string(p.weight.desc.parts) + " cols " + std::to_string(cols) +
                            (p.bias.empty() ? "" : " bias");
   c.report.Compare(op, what, Run(c.plugin, p, 0, p.m), want, tolerance);
   // In a batch or alone, bit for bit.
@@ -112,7 +137,7 @@ void MatmulCase(const Context& c) {
   const int64_t row = c.random.Int(0, p.m - 1);
   const std::vector<float> alone = Run(c.invariant, p, row, 1);
   c.report.Expect(
-      std::memcmp(alone.data(), together.data() + row * p.rows, alone.size() * sizeof(float)) == 0,
+      std::memcmp(alone.data(), together.data() + row * rows, alone.size() * sizeof(float)) == 0,
       op + " alone", what);
 }
 

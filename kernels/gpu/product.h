@@ -1,0 +1,20 @@
+// One part of a weight times x, for any number of tokens: by the vendor's library where there is
+// one, after x is brought to the weight's type, else by own kernels.
+#pragma once
+
+#include "device.h"
+#include "matmul_kernel.h"
+
+namespace ashlar::gpu_kernels {
+
+// Whether rows of `type` that lie so may be read 16 bytes at a time, and end where k does.
+bool IsPadded(const void* data, int64_t row_bytes, int64_t cols, int64_t pitch);
+// x as `type`, rows padded with zeros to `pitch`, which `to` has room for.
+gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype type, void* to);
+
+// out = residual + (x * weight^T + bias). `room` holds tokens * pitch elements of `type`, the
+// weight's.
+int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
+                  ashlar_dtype type, void* room);
+
+}  // namespace ashlar::gpu_kernels

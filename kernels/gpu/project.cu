@@ -1,0 +1,242 @@
+// Products with what stands around them. Up to 16 tokens one kernel does all of it; beyond, and
+// where that kernel does not fit, the parts run one after another.
+#include "device.h"
+#include "ops.h"
+#include "product.h"
+#include "shapes.h"
+#include "skinny_product.h"
+#include "weight.h"
+
+namespace ashlar::gpu_kernels {
+namespace {
+
+std::string CheckArgs(const ashlar_projection& a) {
+  const int64_t rows = a.weight->rows;
+  std::string problem = CheckMatrix("project x", a.x, -1, a.weight->cols);
+  if (problem.empty() && a.gated != 0 && rows % 2 != 0) problem = "project: gates without ups";
+  if (problem.empty()) {
+    problem = CheckMatrix("project out", a.out, a.x.shape[0], a.gated != 0 ? rows / 2 : rows);
+  }
+  if (problem.empty() && a.bias.data != nullptr)
+    problem = CheckVector("project bias", a.bias, rows);
+  if (problem.empty() && a.norm.data != nullptr) {
+    problem = CheckVector("project norm", a.norm, a.weight->cols);
+  }
+  if (problem.empty() && a.residual.data != nullptr) {
+    problem = CheckMatrix("project residual", a.residual, a.x.shape[0], rows);
+    if (problem.empty() && a.residual.dtype != a.out.dtype) problem = "project residual: dtype";
+  }
+  if (problem.empty() && a.gated != 0) {
+    if (a.bias.data != nullptr || a.residual.data != nullptr) {
+      problem = "project: gated with a bias or a residual";
+    } else if (a.activation != ASHLAR_SILU && a.activation != ASHLAR_GELU_TANH) {
+      problem = "project: unknown activation";
+    }
+  }
+  return problem;
+}
+
+bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
+
+// The type of every part when they share one, else float32, which every kernel but the skinny one
+// takes.
+ashlar_dtype CommonType(const ashlar_weight& weight) {
+  const ashlar_dtype first = weight.parts[0].dtype;
+  for (const ashlar_weight::Part& part : weight.parts) {
+    if (part.dtype != first) return ASHLAR_F32;
+  }
+  return first;
+}
+
+// Whether all gates are in one part and row i of the ups is as far from its begin as row i of them.
+bool HasHalves(const ashlar_weight& weight) {
+  return weight.parts.size() == 1 ||
+         (weight.parts.size() == 2 && weight.parts[0].rows == weight.parts[1].rows);
+}
+
+bool IsPlain(const ashlar_tensor& x, ashlar_dtype type) { return x.dtype == type && HasEights(x); }
+
+ashlar_tensor Matrix(void* data, ashlar_dtype dtype, int64_t rows, int64_t cols, int64_t pitch) {
+  ashlar_tensor t{};
+  t.data = data;
+  t.dtype = dtype;
+  t.rank = 2;
+  t.shape[0] = rows, t.shape[1] = cols;
+  t.stride[0] = pitch * ElementBytes(dtype), t.stride[1] = ElementBytes(dtype);
+  return t;
+}
+
+MatmulParams ProductParams(const ashlar_tensor& x, const ashlar_weight& weight) {
+  MatmulParams p{};
+  p.pitch = weight.pitch;
+  p.x = x.data;
+  p.x_dtype = x.dtype;
+  p.x_row_bytes = x.stride[0];
+  p.tokens = static_cast<int>(x.shape[0]);
+  p.cols = static_cast<int>(weight.cols);
+  p.x_aligned = HasEights(x);
+  return p;
+}
+
+// One call on its way: what was decided before anything is launched, then x as it changes.
+struct Call {
+  ashlar_device* device;
+  ashlar_stream* stream;
+  const ashlar_projection& a;
+  const ashlar_weight& weight;
+  ashlar_dtype type;     // CommonType
+  ashlar_tensor x;       // what is multiplied
+  void* room = nullptr;  // for x as `type`, padded
+  void* wide = nullptr;  // for gates and ups
+  bool skinny = false, norm_inside = false;
+};
+
+SkinnyParams MakeSkinny(const Call& c) {
+  SkinnyParams p{};
+  p.pitch = c.weight.pitch;
+  p.cols = static_cast<int>(c.x.shape[1]);
+  p.x = c.x.data;
+  p.x_row_bytes = c.x.stride[0];
+  p.tokens = static_cast<int>(c.x.shape[0]);
+  p.norm = c.norm_inside ? static_cast<const float*>(c.a.norm.data) : nullptr;
+  p.eps = c.a.eps;
+  p.out_dtype = c.a.out.dtype;
+  p.out_row_bytes = c.a.out.stride[0];
+  p.residual_row_bytes = c.a.residual.stride[0];
+  p.gated = c.a.gated;
+  p.activation = c.a.activation;
+  return p;
+}
+
+// Column `first` of a matrix of the args, or NULL where there is none.
+char* Column(const ashlar_tensor& t, int64_t first) {
+  return t.data == nullptr ? nullptr : static_cast<char*>(t.data) + first * ElementBytes(t.dtype);
+}
+
+int RunSkinny(Call& c) {
+  if (!IsPlain(c.x, c.type)) {
+    const int64_t pitch = c.weight.pitch;
+    const gpu::Error error =
+        LaunchConvert(StreamOf(c.stream), ProductParams(c.x, c.weight), c.type, c.room);
+    if (error != gpu::kSuccess) return Checked(error, "project");
+    c.x = Matrix(c.room, c.type, c.x.shape[0], pitch, pitch);
+  }
+  SkinnyParams p = MakeSkinny(c);
+  const auto launch = [&] {
+    return Checked(LaunchSkinny(c.device->facts, StreamOf(c.stream), c.type, p), "project");
+  };
+  const std::vector<ashlar_weight::Part>& parts = c.weight.parts;
+  if (c.a.gated != 0) {
+    p.rows = static_cast<int>(c.weight.rows / 2);
+    p.weight[0] = parts[0].data;
+    p.weight[1] = parts.size() == 2 ? parts[1].data
+                                    : static_cast<const char*>(parts[0].data) +
+                                          p.rows * p.pitch * ElementBytes(c.type);
+    p.out = c.a.out.data;
+    return launch();
+  }
+  for (const ashlar_weight::Part& part : parts) {
+    p.rows = static_cast<int>(part.rows);
+    p.weight[0] = part.data;
+    p.bias = reinterpret_cast<const float*>(Column(c.a.bias, part.first_row));
+    p.residual = Column(c.a.residual, part.first_row);
+    p.out = Column(c.a.out, part.first_row);
+    if (launch() != ASHLAR_OK) return ASHLAR_FAILED;
+  }
+  return ASHLAR_OK;
+}
+
+int RunParts(const Call& c) {
+  ashlar_tensor out = c.a.out;
+  if (c.a.gated != 0) {
+    out = Matrix(c.wide, out.dtype, out.shape[0], c.weight.rows, c.weight.rows);
+  }
+  MatmulParams p = ProductParams(c.x, c.weight);
+  p.out_dtype = out.dtype;
+  p.out_row_bytes = out.stride[0];
+  p.residual_row_bytes = c.a.residual.stride[0];
+  for (const ashlar_weight::Part& part : c.weight.parts) {
+    p.weight = part.data;
+    p.rows = static_cast<int>(part.rows);
+    p.out = Column(out, part.first_row);
+    p.bias = reinterpret_cast<const float*>(Column(c.a.bias, part.first_row));
+    p.residual = Column(c.a.residual, part.first_row);
+    if (LaunchProduct(c.device, StreamOf(c.stream), p, part.dtype, c.room) != ASHLAR_OK) {
+      return ASHLAR_FAILED;
+    }
+  }
+  if (c.a.gated == 0) return ASHLAR_OK;
+  return GatedActivation(c.device, c.stream, c.a.out, out, c.a.activation);
+}
+
+// Chooses the kernels: the norm is inside of the skinny one when that reads x as it is.
+void Choose(Call& c) {
+  if (c.device->invariant || c.x.shape[0] > kMostSkinnyTokens || c.type == ASHLAR_F32) return;
+  if (c.a.gated != 0 && !HasHalves(c.weight)) return;
+  const bool inside = c.a.norm.data != nullptr && c.type == ASHLAR_BF16 && IsPlain(c.x, c.type) &&
+                      IsAligned(c.a.norm.data);
+  for (const bool norm_inside : {inside, false}) {
+    c.norm_inside = norm_inside;
+    SkinnyParams p = MakeSkinny(c);
+    c.skinny = true;
+    for (const ashlar_weight::Part& part : c.weight.parts) {
+      p.rows = static_cast<int>(c.a.gated != 0 ? c.weight.rows / 2 : part.rows);
+      c.skinny = c.skinny && FitsSkinny(c.device->facts, p);
+    }
+    if (c.skinny) return;
+  }
+}
+
+// Sizes what the kernels pass to each other, and takes it from the device's scratch.
+bool TakeScratch(Call& c, void** normed) {
+  const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
+  const bool norm_apart = c.a.norm.data != nullptr && !c.norm_inside;
+  const int64_t normed_bytes = norm_apart ? round_up(padded * ElementBytes(c.x.dtype)) : 0;
+  const bool ready = c.x.dtype == c.type && c.weight.cols == c.weight.pitch &&
+                     (norm_apart || IsPlain(c.x, c.type));
+  const int64_t room_bytes = ready ? 0 : round_up(padded * 2);
+  const bool wide = c.a.gated != 0 && !c.skinny;
+  const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
+  if (normed_bytes + room_bytes + wide_bytes == 0) return true;
+  auto* scratch = static_cast<char*>(c.device->Scratch(normed_bytes + room_bytes + wide_bytes));
+  if (scratch == nullptr) return false;
+  *normed = scratch;
+  c.room = scratch + normed_bytes;
+  c.wide = scratch + normed_bytes + room_bytes;
+  return true;
+}
+
+}  // namespace
+
+int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projection* args) {
+  const std::string problem = CheckArgs(*args);
+  if (!problem.empty()) return Failed(problem);
+  if (args->x.shape[0] == 0) return ASHLAR_OK;
+  if (Checked(gpu::UseDevice(device->index), "project") != ASHLAR_OK) return ASHLAR_FAILED;
+  const ashlar_weight& weight = *args->weight;
+  Call c{device, stream, *args, weight, CommonType(weight), args->x};
+  Choose(c);
+  void* normed = nullptr;
+  if (!TakeScratch(c, &normed)) return Failed("project: out of memory");
+  if (args->norm.data != nullptr && !c.norm_inside) {
+    const ashlar_dtype type = c.type == ASHLAR_F32 ? c.x.dtype : c.type;
+    c.x = Matrix(normed, type, c.x.shape[0], weight.cols, weight.pitch);
+    if (RmsNorm(device, stream, c.x, args->x, args->norm, args->eps) != ASHLAR_OK) {
+      return ASHLAR_FAILED;
+    }
+  }
+  return c.skinny ? RunSkinny(c) : RunParts(c);
+}
+
+int Matmul(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
+           const ashlar_weight* weight, ashlar_tensor bias) {
+  ashlar_projection args{};
+  args.out = out;
+  args.x = x;
+  args.weight = weight;
+  args.bias = bias;
+  return Project(device, stream, &args);
+}
+
+}  // namespace ashlar::gpu_kernels
