@@ -167,13 +167,11 @@ GPU_DEVICE void LoadFloats(ashlar_dtype dtype, const void* data, int64_t index, 
   if (dtype == ASHLAR_F32) {
     const auto* from = reinterpret_cast<const FourFloats*>(static_cast<const float*>(data) + index);
     const FourFloats low = from[0], high = from[1];
-#pragma unroll
     for (int i = 0; i < 4; ++i) to[i] = low.value[i], to[4 + i] = high.value[i];
     return;
   }
   const gpu::Vector packed =
       *reinterpret_cast<const gpu::Vector*>(static_cast<const uint16_t*>(data) + index);
-#pragma unroll
   for (int i = 0; i < 8; ++i) {
     const auto bits = static_cast<uint16_t>(packed.word[i / 2] >> (i % 2 * 16));
     to[i] = dtype == ASHLAR_BF16 ? Load(BF16{bits}) : Load(F16{bits});
@@ -187,7 +185,6 @@ GPU_DEVICE void StoreFloats(ashlar_dtype dtype, void* data, int64_t index, const
     return;
   }
   gpu::Vector packed;
-#pragma unroll
   for (int i = 0; i < 4; ++i) {
     packed.word[i] = dtype == ASHLAR_BF16 ? Pack<BF16>(from[2 * i], from[2 * i + 1])
                                           : Pack<F16>(from[2 * i], from[2 * i + 1]);
