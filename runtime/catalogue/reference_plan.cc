@@ -11,7 +11,7 @@
 namespace ashlar {
 namespace {
 
-// What vLLM keeps free of the device's memory, and of what is left beside weights.
+// vLLM's default share of the device's free memory, for weights and cache.
 constexpr int64_t kUsablePercent = 90;
 
 ReferencePlatform PlatformOf(const VllmFacts& facts) {

@@ -39,7 +39,7 @@ Result<std::vector<std::string>> Compare(const ImportOptions& options, const Imp
   if (!assume) return assume.problems();
   Result<std::vector<std::string>> lines = CompareWithVllm(
       *spec, *platform, source->config, source->weights, *assume, imported.attention_backend);
-  if (!lines) return std::vector<std::string>{Text(lines.problems())};
+  if (!lines) return std::vector<std::string>{lines.problems().front().Text()};
   lines->insert(lines->begin(), "on " + platform->name);
   return lines;
 }

@@ -31,8 +31,9 @@ Json JsonOf(const YamlNode& node) {
   if (node.is_null()) return nullptr;
   if (node.quoted) return node.text;
   if (node.text == "true" || node.text == "false") return node.text == "true";
-  if (IsJsonNumber(node.text)) return Json::parse(node.text, nullptr, false);
-  return node.text;
+  if (!IsJsonNumber(node.text)) return node.text;
+  Json number = Json::parse(node.text, nullptr, false);
+  return number.is_discarded() ? Json(node.text) : number;  // one that no double holds is text
 }
 
 struct Member {

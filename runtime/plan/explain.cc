@@ -2,6 +2,8 @@
 // it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/nearest.h"
 #include "plan/block_size.h"
 #include "plan/select.h"

@@ -42,7 +42,7 @@ TEST(ModelConfig, UnknownArchitectureIsRefusedByNameWithTheNearest) {
   EXPECT_THAT(Refusal(config), HasSubstr("; choose one of these"));
 }
 
-TEST(ModelConfig, UnknownRopeScalingIsRefusedByName) {
+TEST(ModelConfig, UnknownRopeScalingIsRefusedByName) {  // BK-15
   Json config = Llama();
   config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
   EXPECT_EQ(Refusal(config),
@@ -51,7 +51,7 @@ TEST(ModelConfig, UnknownRopeScalingIsRefusedByName) {
             "these");
 }
 
-TEST(ModelConfig, NestedRopeBaseIsUsed) {
+TEST(ModelConfig, NestedRopeBaseIsUsed) {  // BK-15
   Json config = Llama();
   config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000.0}};
   ModelConfig model = ReadModelConfig(config, "config.json").value();

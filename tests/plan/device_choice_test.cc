@@ -108,7 +108,7 @@ TEST(ChooseDevice, ComputesAsThePlatformDoes) {
   EXPECT_EQ(ActivationDType("cuda", DType::kF16), DType::kF16);
 }
 
-TEST(ChooseDevice, TakesTheFreestOfSeveralDevices) {
+TEST(ChooseDevice, TakesTheFreestOfSeveralDevices) {  // BK-12
   Platform platform;
   platform.name = "node";
   platform.devices = {CudaDevice(90, 0, int64_t{4} << 30), CudaDevice(90, 1, int64_t{79} << 30)};

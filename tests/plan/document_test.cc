@@ -40,6 +40,11 @@ TEST(PlanDocument, YamlAndJsonAreTheSameValue) {
   EXPECT_EQ(*ParsePlanDocument(YamlOf(Document()), "a"), Document());
 }
 
+TEST(PlanDocument, ANumberThatNothingHoldsIsText) {
+  std::string yaml = YamlOf(Document()) + "more: 2e8369920\n";
+  EXPECT_EQ((*ParsePlanDocument(yaml, "a"))["more"], "2e8369920");
+}
+
 TEST(PlanDocument, IsTakenOutOfAStatus) {
   Json status = {{"phase", "serving"}, {"plan", Document()}};
   EXPECT_EQ(*ParsePlanDocument(status.dump(), "a"), Document());

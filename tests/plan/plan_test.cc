@@ -97,7 +97,7 @@ TEST(MakePlan, KvTypeFollowsWeightsAndPlatform) {
   EXPECT_EQ(type(DType::kF32, "float16"), DType::kF16);
 }
 
-TEST(MakePlan, RefusesABlockSizeByTheRowsRule) {
+TEST(MakePlan, RefusesABlockSizeByTheRowsRule) {  // BK-02
   Spec spec = Placed(BasicSpec(), "kv.blockSize", 12, 15);
   spec.kv.block_size = 24;
   EXPECT_EQ(Refusal(spec, CpuPlatform(), DenseModel()),
@@ -213,7 +213,7 @@ TEST(MakePlan, CutsTheContextToWhatFits) {
                           "MiB of KV cache, 64 MiB is there"));
 }
 
-TEST(MakePlan, RefusesAContextThatDoesNotFit) {
+TEST(MakePlan, RefusesAContextThatDoesNotFit) {  // BK-13
   Spec spec = Placed(BasicSpec(), "contextLength", 5, 16);
   spec.context_length = 8192;
   spec.kv.memory = {.percent = std::nullopt, .bytes = 64 << 20};

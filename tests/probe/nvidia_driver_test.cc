@@ -282,7 +282,7 @@ TEST_F(NvidiaDriver, TextWithoutAnEndOrOfBinaryIsMadePlain) {
   EXPECT_EQ(found.devices[1].compute_units, 0);
 }
 
-TEST_F(NvidiaDriver, AFaultyGpuIsNotUsed) {
+TEST_F(NvidiaDriver, AFaultyGpuIsNotUsed) {  // GP-03
   struct Case {
     void (*spoil)(stub_nvml_gpu&);
     const char* why;
