@@ -379,6 +379,11 @@ TEST(Select, VerificationOrdersRowsOfOnePlatformOnly) {
   b.verification = Verification::kCompileVerified;
   EXPECT_THAT(ChooseCpu({planned, b, c, Reference()}, OnCpu()).order(),
               ElementsAre("C", "B", "A", "REFERENCE"));
+  // Also before what the rank says.
+  AttentionRow first = CpuPaged();
+  first.verification = Verification::kPlanned;
+  EXPECT_THAT(ChooseCpu({first, c, Reference()}, OnCpu()).order(),
+              ElementsAre("C", "CPU_PAGED", "REFERENCE"));
   // Nothing but planned rows: shown, and not moved to another platform.
   EXPECT_EQ(ChooseCpu({planned, Reference()}, OnCpu()).row(), "A");
 }
