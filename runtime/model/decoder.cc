@@ -42,20 +42,21 @@ class Region {
   int64_t used_ = 0;
 };
 
-// Where each activation stands.
+// Where each activation stands. What lies between the parts of a projection, `normed` and
+// `gate_up`, is the plugin's own when it carries them out as one op.
 struct Activations {
   void *hidden, *normed, *branch, *qkv, *q, *attention, *gate_up, *mlp, *last_hidden, *logits;
 
   Activations(Region& region, const ModelConfig& config, DType dtype, int64_t tokens,
-              int64_t logit_rows) {
+              int64_t logit_rows, bool parts) {
     Widths widths(config);
     hidden = region.Take(tokens * widths.hidden, dtype);
-    normed = region.Take(tokens * widths.hidden, dtype);
-    branch = region.Take(tokens * widths.hidden, dtype);
+    normed = region.Take(parts ? tokens * widths.hidden : 0, dtype);
+    branch = region.Take(parts || config.sandwich_norms ? tokens * widths.hidden : 0, dtype);
     qkv = region.Take(tokens * widths.qkv, dtype);
     q = region.Take(tokens * widths.q, dtype);
     attention = region.Take(tokens * widths.attention, dtype);
-    gate_up = region.Take(tokens * widths.gate_up, dtype);
+    gate_up = region.Take(parts ? tokens * widths.gate_up : 0, dtype);
     mlp = region.Take(tokens * widths.mlp, dtype);
     last_hidden = region.Take(logit_rows * widths.hidden, dtype);
     logits = region.Take(logit_rows * config.vocab, DType::kF32);
@@ -86,7 +87,15 @@ class Decoder final : public Forward {
         memory_(std::move(memory)),
         max_tokens_(max_tokens),
         max_logit_rows_(max_logit_rows),
-        at_(Place(memory_, config, dtype_, max_tokens, max_logit_rows)) {}
+        at_(Place(memory_, config, device, max_tokens, max_logit_rows)) {}
+
+  static int64_t Bytes(const ModelConfig& config, const Device& device, int tokens,
+                       int logit_rows) {
+    Region region(nullptr);
+    Activations counted(region, config, device.plugin().activations(), tokens, logit_rows,
+                        !device.has_project());
+    return region.used();
+  }
 
   Result<Tensor> Run(const ModelWeights& weights, const std::vector<LayerKv>& kv,
                      const StepInput& step) override {
@@ -109,10 +118,11 @@ class Decoder final : public Forward {
   }
 
  private:
-  static Activations Place(const Buffer& memory, const ModelConfig& config, DType dtype, int tokens,
-                           int logit_rows) {
+  static Activations Place(const Buffer& memory, const ModelConfig& config, const Device& device,
+                           int tokens, int logit_rows) {
     Region region(static_cast<std::byte*>(memory.data()));
-    return Activations(region, config, dtype, tokens, logit_rows);
+    return Activations(region, config, device.plugin().activations(), tokens, logit_rows,
+                       !device.has_project());
   }
 
   Tensor Rows(void* data, int64_t rows, int64_t columns) const {
@@ -252,15 +262,14 @@ class Decoder final : public Forward {
 int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int max_tokens,
                               int max_logit_rows) {
   Region region(nullptr);
-  Activations counted(region, config, activations, max_tokens, max_logit_rows);
+  Activations counted(region, config, activations, max_tokens, max_logit_rows, true);
   return region.used();
 }
 
 Result<std::unique_ptr<Forward>> Forward::Create(const ModelConfig& config, const Device& device,
                                                  int max_tokens, int max_logit_rows) {
   Check(!config.plan_only(), "only models with a forward pass are served");
-  Result<Buffer> memory = device.Alloc(
-      ForwardWorkspaceBytes(config, device.plugin().activations(), max_tokens, max_logit_rows));
+  Result<Buffer> memory = device.Alloc(Decoder::Bytes(config, device, max_tokens, max_logit_rows));
   if (!memory) return memory.problems();
   return std::unique_ptr<Forward>(
       std::make_unique<Decoder>(config, device, std::move(*memory), max_tokens, max_logit_rows));

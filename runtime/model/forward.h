@@ -83,8 +83,8 @@ class Forward {
   virtual Tensor Logits(const StepInput& step) const = 0;
 };
 
-// Bytes of activations that Create would allocate on a plugin with this type of activations; a term
-// of the plan's workspace.
+// Bytes of activations with a plugin of this type of activations, those that it keeps for itself
+// within an op included; a term of the plan's workspace.
 int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int max_tokens,
                               int max_logit_rows);
 

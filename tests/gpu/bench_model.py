@@ -41,7 +41,7 @@ def spec_file(name, directory, prefix_cache):
         "source": {"path": str(model_folder(name))},
         "contextLength": 70000 if name == "8b" else 40960,
         "kv": {"memory": "90%", "prefixCache": prefix_cache},
-        "limits": {"sequences": 256, "batchTokens": 8192, "queuedTokens": 100000000, "queuedRequests": 4096},
+        "limits": {"sequences": 256, "batchTokens": 2048, "queuedTokens": 100000000, "queuedRequests": 4096},
         "server": {"host": "127.0.0.1", "port": PORT, "connections": 1024},
     }
     path = pathlib.Path(directory) / f"{name}.yaml"
