@@ -39,13 +39,6 @@ bool HasRows(const Platform& platform, std::string_view name) {
                      [&](const AttentionRow& row) { return row.platform == name; });
 }
 
-const PlatformProbe* FindProbe(const Platform& platform, std::string_view name) {
-  for (const PlatformProbe& probe : platform.probes) {
-    if (probe.platform == name) return &probe;
-  }
-  return nullptr;
-}
-
 std::string ProbeText(const PlatformProbe& probe) {
   return probe.detail.empty() ? std::string(Name(probe.outcome))
                               : fmt::format("{}, {}", Name(probe.outcome), probe.detail);
@@ -59,12 +52,24 @@ std::vector<std::string> PresentPlatforms(const Platform& platform) {
   return names;
 }
 
-Problem NoPlugin(const Platform& platform, std::string_view name, const std::string& place) {
+// Why no row is for this platform's device, and what to do.
+struct Lack {
+  std::string why, next;
+};
+Lack LackOf(const Platform& platform, std::string_view name) {
   const PlatformProbe* probe = FindProbe(platform, name);
+  Lack lack{"no plugin with attention backends", fmt::format("install libashlar_{}.so", name)};
+  if (probe == nullptr || probe->outcome == ProbeOutcome::kFound) return lack;
+  lack.why = ProbeText(*probe);
+  if (!probe->next.empty()) lack.next = probe->next;
+  return lack;
+}
+
+Problem NoPlugin(const Platform& platform, std::string_view name, const std::string& place) {
+  Lack lack = LackOf(platform, name);
   return {place,
           fmt::format("{} has a device for {} but no attention backend", platform.name, name),
-          probe == nullptr ? "a plugin with attention backends" : ProbeText(*probe),
-          fmt::format("install libashlar_{}.so", name)};
+          lack.why, lack.next};
 }
 
 Problem CatalogueOnly(const Platform& platform, const DeviceInfo& device,
@@ -93,17 +98,13 @@ Problem NoDevice(const Platform& platform, const std::string& asked, const std::
 }
 
 void NotePassedOver(DeviceChoice& choice, const Platform& platform, std::string_view name) {
-  if (DeviceOf(platform, name) >= 0) {
-    choice.notes.push_back(
-        fmt::format("platform: {} has a device but no plugin with attention backends", name));
-    return;
-  }
   const PlatformProbe* probe = FindProbe(platform, name);
-  if (probe == nullptr || probe->outcome == ProbeOutcome::kAbsent ||
-      probe->outcome == ProbeOutcome::kFound)
-    return;
-  choice.notes.push_back(fmt::format("platform: {} is not used: {}{}", name, ProbeText(*probe),
-                                     probe->next.empty() ? "" : "; " + probe->next));
+  bool nothing_there = probe == nullptr || probe->outcome == ProbeOutcome::kAbsent ||
+                       probe->outcome == ProbeOutcome::kFound;
+  if (DeviceOf(platform, name) < 0 && nothing_there) return;
+  Lack lack = LackOf(platform, name);
+  choice.notes.push_back(
+      fmt::format("platform: {} is not used: {}; {}", name, lack.why, lack.next));
 }
 
 void NoteOtherDevices(DeviceChoice& choice, const Platform& platform) {
@@ -154,6 +155,13 @@ int DeviceOf(const Platform& platform, std::string_view name) {
   }
   if (best < 0 && name == "reference") return DeviceOf(platform, "cpu");
   return best;
+}
+
+const PlatformProbe* FindProbe(const Platform& platform, std::string_view name) {
+  for (const PlatformProbe& probe : platform.probes) {
+    if (probe.platform == name) return &probe;
+  }
+  return nullptr;
 }
 
 DeviceChoice ChooseDevice(const Platform& platform, const std::string& asked,

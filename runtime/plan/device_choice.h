@@ -31,6 +31,9 @@ DeviceChoice ChooseAnyDevice(const Platform& platform, const std::string& asked,
 // Index of the device that carries out this platform's rows, or -1.
 int DeviceOf(const Platform& platform, std::string_view name);
 
+// What was found out about one platform; null: it was not probed.
+const PlatformProbe* FindProbe(const Platform& platform, std::string_view name);
+
 // Type of q and of the residual stream on this platform.
 DType ActivationDType(const std::string& platform, DType weights);
 

@@ -9,14 +9,20 @@
 namespace ashlar {
 namespace {
 
+// A row that is known but not there lacks its plugin, or the plugin is one that does not work.
 Catalogue MakeCatalogue(const Platform& platform) {
-  Catalogue catalogue{platform.rows, {}};
+  Catalogue catalogue{platform.rows};
   for (const AttentionRow& known : KnownRows()) {
     bool here = std::any_of(platform.rows.begin(), platform.rows.end(),
                             [&](const AttentionRow& row) { return row.name == known.name; });
     if (here) continue;
     catalogue.rows.push_back(known);
-    catalogue.missing.push_back(known.name);
+    const PlatformProbe* probe = FindProbe(platform, known.platform);
+    if (probe != nullptr && probe->outcome == ProbeOutcome::kBroken) {
+      catalogue.faults.push_back({known.name, RefusalReason::kLoadFailure, probe->detail});
+    } else {
+      catalogue.missing.push_back(known.name);
+    }
   }
   return catalogue;
 }

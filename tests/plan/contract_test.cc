@@ -86,6 +86,15 @@ TEST(Contract, AMissingBackendIsNotABrokenOne) {  // RC-9
               AllOf(HasSubstr("undefined symbol: x"), Not(HasSubstr("not installed"))));
 }
 
+TEST(Contract, ABrokenPluginIsNamedWithItsFault) {  // RC-9
+  Platform platform = CpuPlatform();
+  platform.rows.clear();
+  platform.probes[2] = {"cpu", ProbeOutcome::kBroken, "libashlar_cpu.so: another ABI", ""};
+  std::string text = Text(TryPlan(BasicSpec(), platform, DenseModel(), {}).problems);
+  EXPECT_THAT(text, HasSubstr("CPU_PAGED: cannot be loaded (libashlar_cpu.so: another ABI)"));
+  EXPECT_THAT(text, HasSubstr("REFERENCE: plugin not installed"));
+}
+
 TEST(Contract, ARowIsDeclaredAlikeOnEveryMachine) {  // RC-10
   for (const std::string& profile : PlatformProfiles()) {
     const Platform platform = ReadPlatform(profile).value();

@@ -60,7 +60,12 @@ TEST(ChooseDevice, AutoSaysWhyABetterPlatformIsNotUsed) {
                           "add the device to the container"));
   platform.devices.push_back(CudaDevice(90));
   EXPECT_THAT(Made(BasicSpec(), platform).notes,
-              ElementsAre("platform: cuda has a device but no plugin with attention backends"));
+              ElementsAre("platform: cuda is not used: noAccess, /dev/nvidia0: permission denied; "
+                          "add the device to the container"));
+  platform.probes[0] = {"cuda", ProbeOutcome::kFound, "1 x sm_90", ""};
+  EXPECT_THAT(Made(BasicSpec(), platform).notes,
+              ElementsAre("platform: cuda is not used: no plugin with attention backends; install "
+                          "libashlar_cuda.so"));
 }
 
 TEST(ChooseDevice, APlatformThatIsNamedNeedsItsPlugin) {
@@ -68,10 +73,15 @@ TEST(ChooseDevice, APlatformThatIsNamedNeedsItsPlugin) {
   platform.devices.push_back(CudaDevice(90));
   DeviceChoice choice = ChooseDevice(platform, "cuda", "model.yaml:6:11 platform");
   EXPECT_EQ(choice.device, -1);
-  platform.probes[0] = {"cuda", ProbeOutcome::kFound, "1 x sm_90; no plugin libashlar_cuda.so", ""};
+  EXPECT_EQ(choice.problem.Text(),
+            "model.yaml:6:11 platform: laptop has a device for cuda but no attention backend: "
+            "absent, no libcuda.so.1; install libashlar_cuda.so");
+  platform.probes[0] = {"cuda", ProbeOutcome::kBroken,
+                        "1 x sm_90; /opt/libashlar_cuda.so: another ABI",
+                        "install one of this build"};
   EXPECT_EQ(ChooseDevice(platform, "cuda", "model.yaml:6:11 platform").problem.Text(),
             "model.yaml:6:11 platform: laptop has a device for cuda but no attention backend: "
-            "found, 1 x sm_90; no plugin libashlar_cuda.so; install libashlar_cuda.so");
+            "broken, 1 x sm_90; /opt/libashlar_cuda.so: another ABI; install one of this build");
   platform.rows.push_back(testing::AnyRow("FLASH", {testing::Multiple(16)}, "cuda"));
   EXPECT_EQ(ChooseDevice(platform, "cuda", "platform").platform, "cuda");
 }
