@@ -65,7 +65,7 @@ cublas() {
   [ -e "$file" ] || { echo "assemble.sh: no libcublasLt.so.13: pip install nvidia-cublas==13.0.*, and name it in CUBLASLT" >&2; exit 1; }
   cp -L "$file" "$libraries/"
   mkdir -p "$licences/nvidia-cublas"
-  find "$(dirname "$file")/../../.." -path '*nvidia_cublas-13*' -iname 'license*' -exec cp {} "$licences/nvidia-cublas/" \;
+  find "$(dirname "$file")/../../.." -path '*nvidia_cublas-13*' -type f -iname '*license*' -exec cp {} "$licences/nvidia-cublas/" \;
   [ -n "$(ls "$licences/nvidia-cublas")" ] || echo "assemble.sh: warning: no licence beside $file" >&2
 }
 

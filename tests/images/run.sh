@@ -102,7 +102,7 @@ else
   echo "SKIPPED: images: hooks: no $build/bin/ashlar-hooks" >&2
 fi
 
-for row in cuda:1024:CUDA_PAGED:h100 rocm:1024:HIP_PAGED:mi300x; do
+for row in cuda:768:CUDA_PAGED:h100 rocm:96:HIP_PAGED:mi300x; do
   IFS=: read -r kind most backend platform <<<"$row"
   plugin=$gpu/libashlar_${kind/rocm/hip}.so
   if [ ! -e "$plugin" ]; then
