@@ -8,7 +8,7 @@ CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
 VENV := $(HOME)/.cache/ashlar/venv
 PORT ?= 8000
 
-.PHONY: help run test build build-gpu gpu-bundle check-gpu setup setup-test unit tsan e2e chart images fuzz bench-cpu tidy
+.PHONY: help run test build build-gpu gpu-bundle check-gpu setup setup-test unit tsan e2e images fuzz bench-cpu tidy
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +16,7 @@ help: ## list the targets
 run: build ## build, serve the built-in demo model, stream one answer, keep serving
 	@tests/support/first_run.sh build/release/bin/ashlar $(PORT)
 
-test: setup-test build unit tsan e2e chart images ## every check that CI makes
+test: setup-test build unit tsan e2e images ## every check that CI makes
 	@echo "make test: all checks passed"
 
 build: setup ## the release binaries and their plugins
@@ -51,9 +51,6 @@ tsan: setup-test ## tests with threads under TSan
 
 e2e: setup-test build ## the real binary with real clients
 	tests/e2e/run.sh build/release/bin/ashlar $(VENV)
-
-chart: setup-test ## the chart and the manifests, as helm and kubectl render them
-	tests/chart/run.sh $(VENV)
 
 images: setup-test build ## the file tree of each container image, run as a pod would
 	tests/images/run.sh build/release build/gpu
