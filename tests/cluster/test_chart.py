@@ -1,0 +1,107 @@
+"""The chart on a real API server: optional kinds, upgrade, uninstall, restricted pods."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import yaml
+
+import cluster
+from case import ClusterTest
+from cluster import Refused, model, quick_demo
+
+CRD = "inferencemodels.ashlar.dev"
+
+
+class Chart(ClusterTest):
+    def upgrade(self, chart=cluster.CHART, *more):
+        return self.c.helm("upgrade", "ashlar", chart, "-n", cluster.OPERATOR, "--set", "metacontroller.install=true", "--wait",
+                           "--timeout", "3m", *more)
+
+    def test_1_optional_kinds_are_taken_up_once_they_are_there(self):
+        spec = quick_demo("watched", scaling={"provider": "keda", "min": 1, "max": 2, "metric": "queue", "target": 8})
+        self.apply(spec)
+        degraded = self.c.wait_condition("watched", "Degraded", "True", "MissingCRD")
+        self.assertIn("ScaledObject", degraded["message"])
+        self.c.ready("watched")
+        self.apply(quick_demo("spread", workload="LeaderWorkerSet"))
+        self.c.wait_condition("spread", "Accepted", "False", "MissingCRD")
+        self.c.kubectl("apply", "-f", f"{cluster.HERE}/crds.yaml")
+        self.c.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        self.upgrade()
+        self.c.wait("KEDA's object", 60, lambda: self.c.get("ScaledObject", "watched"))
+        self.c.wait("the monitor", 60, lambda: self.c.get("PodMonitor", "watched"))
+        target = self.c.get("ScaledObject", "watched")["spec"]["scaleTargetRef"]
+        self.assertEqual((target["kind"], target["name"]), ("InferenceModel", "watched"))
+        self.c.wait_condition("watched", "Degraded", "False")
+        self.c.wait("the set", 60, lambda: self.c.get("LeaderWorkerSet", "spread"))
+
+    def test_2_a_release_that_changes_no_pod_restarts_none(self):
+        self.apply(quick_demo("steady"))
+        self.c.ready("steady")
+        before = {p["metadata"]["uid"] for p in self.c.pods("steady")}
+        older = self.previous_chart()
+        self.upgrade(older)
+        with self.assertRaises(Refused):  # the older definition does not know it
+            self.c.patch("InferenceModel", "steady", {"spec": {"suspend": False}})
+        self.upgrade()
+        self.c.patch("InferenceModel", "steady", {"spec": {"suspend": False}})
+        self.c.ready("steady")
+        self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("steady")}, before)
+
+    def previous_chart(self):
+        """This chart as an earlier version of it would be: without the newest field of the definition."""
+        folder = f"{cluster.WORK}/previous-chart"
+        shutil.copytree(cluster.CHART, folder, dirs_exist_ok=True)
+        with open(f"{folder}/Chart.yaml") as file:
+            chart = yaml.safe_load(file)
+        with open(f"{folder}/Chart.yaml", "w") as file:
+            yaml.safe_dump({**chart, "version": "0.0.9"}, file)
+        with open(f"{folder}/files/crd.yaml") as file:
+            crd = yaml.safe_load(file)
+        del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["suspend"]
+        with open(f"{folder}/files/crd.yaml", "w") as file:
+            yaml.safe_dump(crd, file)
+        return folder
+
+    def test_3_every_values_file_is_accepted_by_the_api_server(self):
+        for name in sorted(os.listdir(f"{cluster.CHART}/ci")):
+            with self.subTest(values=name):
+                rendered = self.c.helm("template", "other", cluster.CHART, "-n", cluster.OPERATOR, "-f", f"{cluster.CHART}/ci/{name}",
+                                       "--set", "checks.enabled=false").stdout
+                self.c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict",
+                               "-n", cluster.OPERATOR, "-f", "-", stdin=rendered)
+
+    def test_3_rendered_children_are_accepted_and_restricted(self):
+        """What the static mode installs, in a namespace that enforces the restricted profile."""
+        for name in sorted(os.listdir(cluster.SAMPLES)):
+            if not name.startswith("im-"):
+                continue
+            with self.subTest(sample=name):
+                rendered = subprocess.run([f"{cluster.BUILD}/bin/ashlar-hooks", "render", "-f", f"{cluster.SAMPLES}/{name}",
+                                           "-n", cluster.MODELS, "--download-image", "registry.example/fetch:1"],
+                                          capture_output=True, text=True, check=True).stdout
+                result = self.c.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=rendered)
+                self.assertNotIn("PodSecurity", result.stderr + result.stdout)
+
+    def test_4_manifests_without_helm(self):
+        self.c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", f"{cluster.ROOT}/manifests")
+
+    def test_9_uninstall_keeps_models_and_data(self):
+        self.apply(quick_demo("stays"))
+        self.c.ready("stays")
+        before = {p["metadata"]["uid"] for p in self.c.pods("stays")}
+        self.c.helm("uninstall", "ashlar", "-n", cluster.OPERATOR, "--wait")
+        self.c.wait("the operator is gone", 60, lambda: not self.c.list("Deployment", cluster.OPERATOR))
+        self.assertTrue(self.c.get("InferenceModel", "stays"))
+        self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
+        status, text = cluster.post(self.c.address("stays"), "/v1/completions", {"model": "demo", "prompt": "a", "max_tokens": 2})
+        self.assertEqual(status, 200, text)
+        self.c.helm("install", "ashlar", cluster.CHART, "-n", cluster.OPERATOR, "--set", "metacontroller.install=true", "--wait",
+                    "--timeout", "3m")
+        self.c.ready("stays")
+        self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,149 @@
+"""Changes of a model that serves: updates, scaling, suspension, and drains under constant load."""
+import os
+import time
+import unittest
+
+import cluster
+from case import ClusterTest
+from cluster import model, post, quick_demo
+from load import Load
+
+DRAINS = int(os.environ.get("DRAINS", "5"))
+
+
+class Changes(ClusterTest):
+    def test_an_update_rolls_without_a_lost_request(self):
+        self.apply(quick_demo("rolled", replicas=2))
+        self.c.ready("rolled")
+        digest = self.c.get("InferenceModel", "rolled")["status"]["modelDigest"]
+        with Load(self.c.address("rolled")) as load:
+            self.c.patch("InferenceModel", "rolled", {"spec": {"model": {"limits": {"sequences": 7}}}})
+            self.c.ready("rolled", 120)
+        self.assertEqual(load.failures, [])
+        self.assertGreater(load.answered, 20)
+        self.assertNotEqual(self.c.get("InferenceModel", "rolled")["status"]["modelDigest"], digest)
+        self.c.wait("the old document is gone", 30,
+                    lambda: len(self.c.list("ConfigMap", selector="ashlar.dev/model=rolled")) == 1)
+
+    def test_scale_1_3_0_1(self):
+        self.apply(quick_demo("scaled"))
+        self.c.ready("scaled")
+
+        def scale(replicas):
+            self.c.kubectl("scale", "im", "scaled", "-n", cluster.MODELS, f"--replicas={replicas}")
+            self.c.wait_condition("scaled", "Ready", "True", "Ready" if replicas else "ScaledToZero", 120)
+            self.c.wait(f"{replicas} pods", 60, lambda: len(self.c.pods("scaled")) == replicas)
+            self.assertEqual(self.c.get("InferenceModel", "scaled")["status"].get("readyReplicas"), replicas)
+        scale(3)
+        self.assertTrue(self.c.get("PodDisruptionBudget", "scaled"))
+        scale(0)
+        self.assertIsNone(self.c.get("PodDisruptionBudget", "scaled"))
+        with self.assertRaises(OSError):
+            post(self.c.address("scaled"), "/v1/completions", {"model": "demo", "prompt": "a"})
+        scale(1)
+
+    def test_suspend_and_resume(self):
+        self.apply(quick_demo("slept"))
+        self.c.ready("slept")
+        groups = self.c.get("InferenceModel", "slept")["status"]["kvGroups"]
+        self.c.patch("InferenceModel", "slept", {"spec": {"suspend": True}})
+        self.c.wait("no pod", 60, lambda: not self.c.pods("slept"))
+        self.c.wait_condition("slept", "Ready", "False", "Suspended")
+        self.assertEqual(self.c.get("InferenceModel", "slept")["status"]["kvGroups"], groups)
+        self.c.patch("InferenceModel", "slept", {"spec": {"suspend": False}})
+        self.c.ready("slept")
+
+    def test_a_changed_plan_stops_at_the_first_pod(self):
+        spec = quick_demo("held", replicas=2)
+        del spec["spec"]["rollout"]
+        self.apply(spec)
+        self.c.ready("held", 120)
+        self.c.patch("InferenceModel", "held", {"spec": {"model": {"kv": {"blockSize": 32}}}})
+        held = self.c.wait_condition("held", "Ready", "False", "PlanChanged", 120)
+        self.assertIn("block 32", held["message"])
+        time.sleep(5)
+        new = [p for p in self.c.pods("held") if p["metadata"]["annotations"]["ashlar.dev/model-digest"]
+               == self.c.get("InferenceModel", "held")["status"]["modelDigest"]]
+        self.assertEqual(len(new), 1)
+        self.c.patch("InferenceModel", "held", {"spec": {"rollout": {"allowPlanChange": True}}})
+        self.c.ready("held", 120)
+        self.assertEqual(self.c.get("InferenceModel", "held")["status"]["kvGroups"][0]["blockSize"], 32)
+
+    def test_deletion_under_load_ends_what_runs(self):
+        self.apply(quick_demo("deleted"))
+        self.c.ready("deleted")
+        with Load(self.c.address("deleted")) as load:
+            time.sleep(2)
+            self.c.delete("InferenceModel", "deleted")
+            self.gone("deleted")
+        cut = [failure for failure in load.failures if "ConnectionRefused" not in failure]
+        self.assertEqual(cut, [])
+        self.assertGreater(load.answered, 0)
+
+
+class Drains(ClusterTest):
+    def rolling(self, name, spec, drains):
+        """Pods replaced one after another under load; each of `drains` pods ends while requests run."""
+        self.apply(spec)
+        self.c.ready(name, 120)
+        replicas = spec["spec"]["replicas"]
+        started = time.monotonic()
+        done = 0
+        with Load(self.c.address(name)) as load:
+            while done < drains:
+                self.c.patch("InferenceModel", name, {"spec": {"pod": {"annotations": {"test/round": str(done)}}}})
+                self.c.ready(name, 60 + 60 * replicas)
+                done += replicas
+        print(f"{done} drains in {time.monotonic() - started:.0f} s, {load.answered} requests, {len(load.failures)} lost",
+              end=" ", flush=True)
+        self.assertEqual(load.failures, [])
+        self.assertGreater(load.answered, 10 * done)
+
+    def test_drains_with_the_defaults(self):
+        spec = quick_demo("drained", replicas=5)
+        del spec["spec"]["drain"]
+        spec["spec"]["model"].pop("server")
+        self.rolling("drained", spec, DRAINS)
+
+    @unittest.skipUnless("LONG_DRAINS" in os.environ, "LONG_DRAINS=200 runs it: drains with one second of preStop")
+    def test_many_drains_with_one_second(self):
+        self.rolling("hurried", quick_demo("hurried", replicas=4), int(os.environ["LONG_DRAINS"]))
+
+
+class ScarceDevices(ClusterTest):
+    def test_a_rollout_needs_no_spare_gpu(self):
+        """One node with one GPU, which is taken: the pod is replaced in place."""
+        self.c.create({"apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": "gpu-0", "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+            "labels": {"kubernetes.io/hostname": "gpu-0", "kubernetes.io/os": "linux", "nvidia.com/gpu.product": "NVIDIA-H200",
+                       "nvidia.com/gpu.memory": "143771", "nvidia.com/gpu.compute.major": "9",
+                       "nvidia.com/gpu.compute.minor": "0", "nvidia.com/gpu.count": "1"}},
+            "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
+            "status": {resources: {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "1"}
+                       for resources in ("allocatable", "capacity")}})
+        self.addCleanup(self.c.delete, "Node", "gpu-0")
+        self.apply(model("scarce", {
+            "accelerator": {"vendor": "nvidia"}, "rollout": {"allowPlanChange": True},
+            "pod": {"tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]},
+            "model": {"platform": "cuda", "source": {"builtin": "demo"}}}))
+        self.c.wait_condition("scarce", "Accepted", "True", seconds=30)
+        first = self.c.wait("a pod", 60, lambda: [p["metadata"]["uid"] for p in self.c.pods("scarce") if p["spec"].get("nodeName")])
+        self.c.wait("it is ready", 60, lambda: self.c.get("Deployment", "scarce")["status"].get("readyReplicas") == 1)
+        self.c.patch("InferenceModel", "scarce", {"spec": {"pod": {"annotations": {"test/round": "1"}}}})
+        self.c.wait("it is replaced", 120, lambda: [p for p in self.c.pods("scarce")
+                                                     if p["metadata"]["uid"] not in first and p["spec"].get("nodeName")])
+        self.c.wait("the rollout ends", 60, lambda: self.c.get("Deployment", "scarce")["status"].get("updatedReplicas") == 1
+                    and self.c.get("Deployment", "scarce")["status"].get("readyReplicas") == 1)
+        plan = self.c.get("InferenceModel", "scarce")["status"]["plan"]
+        self.assertTrue(any(kind["fits"] and "CUDA" in kind.get("backends", "") for kind in plan), plan)
+
+    def test_more_gpus_than_there_are(self):
+        self.apply(model("crowded", {
+            "accelerator": {"vendor": "nvidia"}, "replicas": 3,
+            "pod": {"tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]},
+            "model": {"platform": "cuda", "source": {"builtin": "demo"}}}))
+        self.c.wait_condition("crowded", "Ready", "False", "NoNodeCanServe", 30)
+
+
+if __name__ == "__main__":
+    unittest.main()
