@@ -8,7 +8,7 @@ CARGO_TARGET := $(HOME)/.cache/ashlar/cargo
 VENV := $(HOME)/.cache/ashlar/venv
 PORT ?= 8000
 
-.PHONY: help run test build build-gpu gpu-bundle check-gpu setup setup-test unit tsan e2e images fuzz bench-cpu tidy
+.PHONY: help run test build build-gpu gpu-bundle check-gpu setup setup-test unit tsan e2e images chart-test cluster-test fuzz bench-cpu bench-hooks tidy
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +16,7 @@ help: ## list the targets
 run: build ## build, serve the built-in demo model, stream one answer, keep serving
 	@tests/support/first_run.sh build/release/bin/ashlar $(PORT)
 
-test: setup-test build unit tsan e2e images ## every check that CI makes
+test: setup-test build unit tsan e2e images chart-test cluster-test ## every check that CI makes
 	@echo "make test: all checks passed"
 
 build: setup ## the release binaries and their plugins
@@ -55,6 +55,12 @@ e2e: setup-test build ## the real binary with real clients
 images: setup-test build ## the file tree of each container image, run as a pod would
 	tests/images/run.sh build/release build/gpu
 
+chart-test: setup-test ## the chart with a real helm, every values file
+	tests/chart/run.sh $(VENV)
+
+cluster-test: setup-test build ## operator, chart and runtime on a real control plane
+	tests/cluster/run.sh build/release $(VENV)
+
 fuzz: setup-test ## each fuzz target for FUZZ_SECONDS (60)
 	cmake --preset fuzz -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)
 	cmake --build --preset fuzz -j $(JOBS)
@@ -62,6 +68,9 @@ fuzz: setup-test ## each fuzz target for FUZZ_SECONDS (60)
 
 bench-cpu: setup-test build ## the cpu plugin beside llama.cpp in the same run
 	tests/bench/bench_cpu.sh build/release $(VENV)
+
+bench-hooks: build ## the hooks beside a Go server in the same run
+	cd tests/bench/hooks && CGO_ENABLED=0 go run . ../../../build/release/bin/ashlar-hooks
 
 tidy: setup-test ## clang-tidy over every source
 	cmake --preset tidy -DASHLAR_CARGO_TARGET=$(CARGO_TARGET)

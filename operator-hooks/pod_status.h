@@ -37,7 +37,11 @@ struct PodStatus {
   const PodCheck* Check(std::string_view name) const;
 };
 
-// The pods of one model as they last answered. Pods that do not answer are not in it.
+// Enough to see what a model's pods decided; each more costs a connection every round.
+inline constexpr size_t kPolledPods = 64;
+
+// The pods of one model as they last answered, at most kPolledPods. Pods that do not answer are not
+// in it.
 struct Snapshot {
   bool polled = false;  // at least once
   std::vector<PodStatus> pods;

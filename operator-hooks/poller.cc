@@ -15,8 +15,6 @@ constexpr auto kRound = std::chrono::seconds(2);
 constexpr int kAskMilliseconds = 1000;
 // Models are shared out among these, so that pods that do not answer hold up few others.
 constexpr size_t kThreads = 8;
-// Enough to see what a model's pods decided; each more costs a connection every round.
-constexpr size_t kPods = 64;
 
 }  // namespace
 
@@ -55,7 +53,7 @@ Snapshot Poller::Ask(const SnapshotStore::ModelKey& model) {
   if (!addresses) return snapshot;
   JsonParser parser;
   for (const std::string& address : *addresses) {
-    if (snapshot.pods.size() >= kPods) break;
+    if (snapshot.pods.size() >= kPolledPods) break;
     Result<std::string> body = HttpGet(address, kPodPort, "/status", kAskMilliseconds);
     if (!body) continue;
     Result<JsonElement> status = parser.Parse(*body, address);

@@ -229,8 +229,12 @@ std::string MakeStatus(const Facts& facts, int64_t now) {
 
 bool AtRest(const Facts& facts) {
   if (!facts.desired) return true;
-  return facts.hold.held ||
-         RolloutComplete(facts.children.workload, facts.pod_template, facts.desired->replicas);
+  const Desired& desired = *facts.desired;
+  if (facts.hold.held && desired.replicas > 0) return true;
+  // Pods are asked after their workload has changed: what the status says of them comes later.
+  const size_t wanted = static_cast<size_t>(desired.replicas * desired.devices.pods);
+  return facts.pods.size() == std::min(wanted, kPolledPods) &&
+         RolloutComplete(facts.children.workload, facts.pod_template, desired.replicas);
 }
 
 }  // namespace ashlar::hooks

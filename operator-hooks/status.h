@@ -38,7 +38,8 @@ std::vector<Condition> MakeConditions(const Facts& facts);
 // The whole status as JSON. `now` in seconds since 1970.
 std::string MakeStatus(const Facts& facts, int64_t now);
 
-// Whether nothing is going on, so that it is soon enough to look again in a minute.
+// Whether nothing is going on and the pods that were last asked are those that are wanted, so that it
+// is soon enough to look again in a minute.
 bool AtRest(const Facts& facts);
 
 }  // namespace ashlar::hooks

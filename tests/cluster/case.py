@@ -1,4 +1,5 @@
 """What the test classes share: the one cluster, with the operator of the chart installed once."""
+import json
 import time
 import unittest
 
@@ -30,6 +31,14 @@ class ClusterTest(unittest.TestCase):
         name = manifest["metadata"]["name"]
         self.addCleanup(self.remove, name)
         return self.c.create(manifest)
+
+    def answers(self, name, seconds=30):
+        """A request through the Service. What forwards it hears of a ready pod a little later than the model says so."""
+        request = {"model": "demo", "prompt": "a stone", "max_tokens": 4}
+        status, text = self.c.wait(f"{name} answers", seconds,
+                                   lambda: cluster.post(self.c.address(name), "/v1/completions", request))
+        self.assertEqual(status, 200, text)
+        return json.loads(text)
 
     def remove(self, name, seconds=120):
         if self.c.get("InferenceModel", name):

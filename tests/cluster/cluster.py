@@ -17,6 +17,7 @@ BIN = f"{KC_CACHE}/bin"
 CHART = f"{ROOT}/charts/ashlar"
 SAMPLES = f"{ROOT}/manifests/samples"
 OPERATOR, MODELS = "ashlar", "models"  # namespaces
+CLUSTER = None  # the one of this run, once it is started
 
 API = {  # kind: (API prefix, plural)
     "Namespace": ("api/v1", "namespaces"), "Node": ("api/v1", "nodes"), "Pod": ("api/v1", "pods"),
@@ -34,6 +35,9 @@ API = {  # kind: (API prefix, plural)
     "LeaderWorkerSet": ("apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
     "ResourceClaimTemplate": ("apis/resource.k8s.io/v1", "resourceclaimtemplates"),
 }
+# What NVIDIA's feature discovery says of a node.
+H200 = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771", "nvidia.com/gpu.count": "1",
+        "nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.compute.minor": "0"}
 CLUSTER_SCOPED = {"Namespace", "Node", "CompositeController"}
 CHILD_KINDS = ["Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
                "PersistentVolumeClaim", "Job"]
@@ -172,14 +176,14 @@ class Cluster:
     # Models
 
     def wait(self, what, seconds, done):
-        """The first true value of `done`. A refused connection counts as false."""
+        """The first true value of `done`. A refused connection counts as false, and so does what is not there yet."""
         start = time.monotonic()
         while True:
             try:
                 value = done()
                 if value:
                     return value
-            except (OSError, http.client.HTTPException, Refused):
+            except (OSError, http.client.HTTPException, Refused, TypeError, KeyError):
                 pass
             if time.monotonic() - start > seconds:
                 raise AssertionError(f"not within {seconds} s: {what}")
@@ -239,6 +243,16 @@ class Cluster:
 
 def model(name, spec):
     return {"apiVersion": "ashlar.dev/v1alpha1", "kind": "InferenceModel", "metadata": {"name": name}, "spec": spec}
+
+
+def fake_node(name, resources, labels=()):
+    """A node that KWOK plays: its pods are ready at once and run nothing."""
+    total = {"cpu": "64", "memory": "512Gi", "pods": "110", **resources}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {
+                "name": name, "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+                "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **dict(labels)}},
+            "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
+            "status": {"allocatable": total, "capacity": total}}
 
 
 def quick_demo(name, **more):

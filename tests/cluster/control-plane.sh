@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real Kubernetes control plane for tests, from Go modules, without containers or root.
-#   control-plane.sh build           build what is missing into $KC_CACHE/bin
+#   control-plane.sh go              say whether there is a Go that can build it
+#   control-plane.sh build [NAME...] build what is missing into $KC_CACHE/bin
 #   control-plane.sh start DIR       start on free loopback ports; DIR must not exist or be empty
 #   control-plane.sh stop  DIR       stop by the pids in DIR/pids, newest first (keeps DIR's logs)
 #   control-plane.sh status DIR      pid, resident memory and address of each process
@@ -29,27 +30,39 @@ build_one() { # folder package name ldflags source-file...
   mv "$out.tmp" "$out" && echo "$key" > "$out.key"
 }
 
-build() {
+version_of() { awk -v m="$1" '$1 == m && $2 ~ /^v/ {print $2; exit}' "$here/go.mod"; } # module
+
+build() { # name...: all without one
   mkdir -p "$KC_CACHE/bin"
-  local ld="" p dir
+  local ld="" p
   for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     ld+=" -X $p.gitVersion=v$K8S -X $p.gitMajor=${K8S%%.*} -X $p.gitMinor=$(cut -d. -f2 <<<"$K8S")"
     ld+=" -X $p.gitTreeState=clean -X $p.gitCommit=$(printf '0%.0s' {1..40}) -X $p.buildDate=1970-01-01T00:00:00Z"
   done
-  for p in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-    build_one . "k8s.io/kubernetes/cmd/$p" "$p" "$ld"
-  done
-  build_one . sigs.k8s.io/kwok/cmd/kwok kwok "$ld"
-  build_one . helm.sh/helm/v4/cmd/helm helm \
-    "$ld -X helm.sh/helm/v4/internal/version.version=$(cd "$here" && go list -mod=readonly -m -f '{{.Version}}' helm.sh/helm/v4)"
-  build_one etcd go.etcd.io/etcd/server/v3 etcd ""
-  for p in driver kubelet network; do # our own
-    build_one . "./$p" "ashlar-test-$p" "" "$here/$p"/*.go
-  done
-  # KWOK has no behaviour built in: its Stages are files of its module.
-  dir=$(cd "$here" && go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)
+  [ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm etcd driver kubelet network
+  for p in "$@"; do case $p in
+    kube-* | kubectl) build_one . "k8s.io/kubernetes/cmd/$p" "$p" "$ld" ;;
+    helm) build_one . helm.sh/helm/v4/cmd/helm helm "$ld -X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)" ;;
+    etcd) build_one etcd go.etcd.io/etcd/server/v3 etcd "" ;;
+    kwok) build_one . sigs.k8s.io/kwok/cmd/kwok kwok "$ld" && copy_stages ;;
+    *) build_one . "./$p" "ashlar-test-$p" "" "$here/$p"/*.go ;; # our own
+  esac; done
+}
+
+# KWOK has no behaviour built in: its Stages are files of its module.
+copy_stages() {
+  cmp -s "$KC_CACHE/kwok/key" "$KC_CACHE/bin/kwok.key" && return
+  local dir
+  dir=$(cd "$here" && go mod download sigs.k8s.io/kwok && go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)
   rm -rf "$KC_CACHE/kwok" && mkdir -p "$KC_CACHE/kwok"
-  cp -r "$dir/kustomize/stage" "$dir/kustomize/crd" "$KC_CACHE/kwok/" && chmod -R u+w "$KC_CACHE/kwok"
+  cp -r "$dir/kustomize/stage" "$KC_CACHE/kwok/" && chmod -R u+w "$KC_CACHE/kwok"
+  cp "$KC_CACHE/bin/kwok.key" "$KC_CACHE/kwok/key"
+}
+
+# Go 1.21 and later fetch the version that go.mod names.
+go_is_new() {
+  command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
+  go version 2>/dev/null | sed -E 's/.*go([0-9]+)\.([0-9]+).*/\1 \2/' | awk '{new = ($1 > 1 || $2 >= 21)} END {exit !new}'
 }
 
 # ---- start -------------------------------------------------------------------------------------
@@ -205,10 +218,12 @@ status() {
   done < "$1/pids"
 }
 
+go_is_new || die "needs Go 1.21 or newer, in PATH or /usr/local/go"
 case ${1:-} in
-  build) build ;;
+  go) ;;
+  build) build "${@:2}" ;;
   start) [ $# = 2 ] || die "start DIR"; start "$2" ;;
   stop) [ $# = 2 ] || die "stop DIR"; stop "$2" ;;
   status) [ $# = 2 ] || die "status DIR"; status "$2" ;;
-  *) sed -n '2,9p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  *) sed -n '2,10p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -6,7 +6,7 @@ import unittest
 
 import cluster
 
-MODULES = ["test_protocol", "test_install", "test_admission", "test_rollouts", "test_faults", "test_chart"]
+MODULES = ["test_install", "test_admission", "test_rollouts", "test_faults", "test_protocol", "test_chart"]
 
 
 class TimedResult(unittest.TextTestResult):
@@ -18,13 +18,21 @@ class TimedResult(unittest.TextTestResult):
         super().addSuccess(test)
         self.stream.writeln(f"    {time.monotonic() - self.started:.1f} s")
 
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.stream.writeln(self.errors[-1][1])  # at once: later tests may take minutes
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.stream.writeln(self.failures[-1][1])
+
 
 def main():
-    cluster.CLUSTER = cluster.Cluster()
     loader = unittest.TestLoader()
     suite = unittest.TestSuite()
     for name in MODULES:
         suite.addTests(loader.loadTestsFromModule(importlib.import_module(name)))
+    cluster.CLUSTER = cluster.Cluster()
     wanted = sys.argv[1:]
     if wanted:
         def chosen(tests):

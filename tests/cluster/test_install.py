@@ -7,7 +7,7 @@ import unittest
 
 import cluster
 from case import ClusterTest, install_operator
-from cluster import CLUSTER, model, post, quick_demo, sample
+from cluster import quick_demo, sample
 
 
 class Install(ClusterTest):
@@ -29,10 +29,7 @@ class Install(ClusterTest):
         name, is_ready, reason, platform, backends, replicas, _ = row.split()
         self.assertEqual((name, is_ready, reason, platform, replicas), ("demo", "True", "Ready", "cpu", "1"))
         self.assertIn("full_attention=CPU_PAGED", backends.split(","))
-        address = self.c.wait("the Service has a pod", 10, lambda: self.c.address("demo"))
-        status, text = post(address, "/v1/completions", {"model": "demo", "prompt": "a stone", "max_tokens": 8})
-        self.assertEqual(status, 200, text)
-        self.assertTrue(json.loads(text)["choices"][0]["text"])
+        self.assertTrue(self.answers("demo")["choices"][0]["text"])
         print(f"apply to Ready: {ready:.1f} s, to an answer: {time.monotonic() - started:.1f} s", end=" ", flush=True)
 
         status = self.c.get("InferenceModel", "demo")["status"]
@@ -86,8 +83,7 @@ class Install(ClusterTest):
         self.c.ready("two")
         self.remove("one")
         self.assertEqual(self.c.condition("two")["status"], "True")
-        status, text = post(self.c.address("two"), "/v1/completions", {"model": "demo", "prompt": "a", "max_tokens": 2})
-        self.assertEqual(status, 200, text)
+        self.answers("two")
 
 
 if __name__ == "__main__":

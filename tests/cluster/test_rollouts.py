@@ -5,7 +5,7 @@ import unittest
 
 import cluster
 from case import ClusterTest
-from cluster import model, post, quick_demo
+from cluster import H200, fake_node, model, post, quick_demo
 from load import Load
 
 DRAINS = int(os.environ.get("DRAINS", "5"))
@@ -113,14 +113,7 @@ class Drains(ClusterTest):
 class ScarceDevices(ClusterTest):
     def test_a_rollout_needs_no_spare_gpu(self):
         """One node with one GPU, which is taken: the pod is replaced in place."""
-        self.c.create({"apiVersion": "v1", "kind": "Node", "metadata": {
-            "name": "gpu-0", "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
-            "labels": {"kubernetes.io/hostname": "gpu-0", "kubernetes.io/os": "linux", "nvidia.com/gpu.product": "NVIDIA-H200",
-                       "nvidia.com/gpu.memory": "143771", "nvidia.com/gpu.compute.major": "9",
-                       "nvidia.com/gpu.compute.minor": "0", "nvidia.com/gpu.count": "1"}},
-            "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
-            "status": {resources: {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "1"}
-                       for resources in ("allocatable", "capacity")}})
+        self.c.create(fake_node("gpu-0", {"nvidia.com/gpu": "1"}, H200))
         self.addCleanup(self.c.delete, "Node", "gpu-0")
         self.apply(model("scarce", {
             "accelerator": {"vendor": "nvidia"}, "rollout": {"allowPlanChange": True},

@@ -4,7 +4,7 @@ set -euo pipefail
 part=$1
 build_packages=(g++ cmake ninja-build ccache mold make pkg-config curl ca-certificates libfmt-dev nlohmann-json3-dev libyaml-cpp-dev
   libssl-dev libcli11-dev libcpp-httplib-dev libsimdjson-dev prometheus-cpp-dev libgtest-dev libgmock-dev zlib1g-dev libbrotli-dev)
-test_packages=(clang-14 clang-tidy-14 libclang-rt-14-dev python3 python3-venv prometheus procps)
+test_packages=(clang-14 clang-tidy-14 libclang-rt-14-dev python3 python3-venv prometheus procps iproute2 openssl)
 
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 

@@ -1,0 +1,3 @@
+module ashlar.dev/tests/bench/hooks
+
+go 1.26

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# The chart with a real helm, built once into the cluster tests' cache:  run.sh VENV
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+control_plane=$here/../cluster/control-plane.sh
+"$control_plane" go || { echo "SKIPPED: chart tests"; exit 0; }
+"$control_plane" build helm
+exec "$1/bin/python" "$here/test_chart.py" "${KC_CACHE:-$HOME/.cache/ashlar/control-plane}/bin/helm"
