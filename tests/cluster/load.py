@@ -3,6 +3,13 @@ import http.client
 import json
 import threading
 import time
+from typing import NamedTuple
+
+
+class Failure(NamedTuple):
+    started: float  # monotonic
+    seconds: float
+    error: str
 
 
 class Load:
@@ -36,7 +43,7 @@ class Load:
 
     def _run(self, number):
         while not self.stopping.is_set():
-            started = time.time()
+            started = time.monotonic()
             try:
                 text = self._ask(stream=number % 2 == 0)
                 if text != self.expected:
@@ -45,8 +52,7 @@ class Load:
                     self.answered += 1
             except Exception as error:  # whatever it is, a client has lost a request
                 with self.lock:
-                    self.failures.append(f"{time.strftime('%H:%M:%S', time.gmtime(started))}"
-                                         f" +{time.time() - started:.2f} s: {type(error).__name__} {error}")
+                    self.failures.append(Failure(started, time.monotonic() - started, f"{type(error).__name__} {error}"))
             self.stopping.wait(0.02)
 
     def __enter__(self):

@@ -23,9 +23,9 @@ class Faults(ClusterTest):
             self.assertTrue(self.c.get("Deployment", "unhooked"), "a child went while the hooks were away")
             self.c.patch("Deployment", "ashlar-hooks", {"spec": {"replicas": 2}}, namespace=cluster.OPERATOR)
             self.c.ready("unhooked", 180)
+            self.c.wait("only pods of the last change", 60, lambda: [p["metadata"]["annotations"].get("test/round")
+                                                                     for p in self.c.pods("unhooked")] == ["49", "49"])
         self.assertEqual(load.failures, [])
-        self.c.wait("only pods of the last change", 60, lambda: {p["metadata"]["annotations"].get("test/round")
-                                                                 for p in self.c.pods("unhooked")} == {"49"})
 
     def test_api_server_restarted_in_the_middle_of_a_rollout(self):
         self.apply(quick_demo("restarted", replicas=2))
@@ -35,9 +35,9 @@ class Faults(ClusterTest):
             self.c.wait("the rollout has begun", 60, lambda: len(self.c.pods("restarted")) > 2)
             self.c.restart_apiserver()
             self.c.ready("restarted", 180)
+            self.c.wait("only new pods", 60, lambda: [p["metadata"]["annotations"].get("test/round")
+                                                      for p in self.c.pods("restarted")] == ["1", "1"])
         self.assertEqual(load.failures, [])
-        self.c.wait("only new pods", 60, lambda: [p["metadata"]["annotations"].get("test/round")
-                                                  for p in self.c.pods("restarted")] == ["1", "1"])
 
     def test_a_node_that_is_gone(self):
         self.c.add_node("node-c", 3)

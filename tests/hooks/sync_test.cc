@@ -211,6 +211,7 @@ TEST(Sync, DeletionEndsPodsBeforeTheRest) {
   cluster.SetReady(0);
   result = cluster.Sync();
   EXPECT_FALSE(result.finalized) << "pods still answer";
+  EXPECT_LT(result.resync_seconds, 10) << "nothing but the next look shows that they ended";
   cluster.snapshot.pods.clear();
   result = cluster.Sync();
   EXPECT_TRUE(result.finalized);
@@ -224,6 +225,14 @@ TEST(Sync, ModelThatWasNeverAcceptedIsDeletedAtOnce) {
   cluster.Sync();
   cluster.finalizing = true;
   EXPECT_TRUE(cluster.Sync().finalized);
+}
+
+TEST(Sync, LooksAgainSoonUntilThePodsThatAreWantedWereAsked) {
+  HooksCluster cluster(Demo(2));
+  cluster.Settle();
+  EXPECT_GE(cluster.Sync().resync_seconds, 60);
+  cluster.snapshot.pods.pop_back();
+  EXPECT_LT(cluster.Sync().resync_seconds, 10);
 }
 
 TEST(Sync, ConditionsKeepTheirTimes) {
