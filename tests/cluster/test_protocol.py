@@ -33,7 +33,7 @@ def shape(path, request):
     out = {
         "path": path, "keys": sorted(request), "controller": (request["controller"]["kind"], request["controller"]["metadata"]["name"]),
         "parent": (parent["kind"], parent["metadata"]["finalizers"], "deletionTimestamp" in parent["metadata"]),
-        "status": sorted(parent.get("status", {})), "finalizing": request.get("finalizing"),
+        "finalizing": request.get("finalizing"),
         "children": [(kind, [child(*item) for item in sorted(objects.items())]) for kind, objects in sorted(request.get("children", {}).items())],
         "related": [(kind, sorted(name for name in objects if name == "gpu-0")) for kind, objects in sorted(request.get("related", {}).items())]}
     return json.dumps(out, sort_keys=True)
