@@ -151,6 +151,31 @@ TEST_P(Attention, AgreesForLongContexts) {
   }
 }
 
+// BK-03: what a row claims is what its kernel does, size by size.
+TEST_P(Attention, RunsEveryBlockSizeThatItClaims) {
+  const int reference_row = Reference().plugin().RowIndex("REFERENCE");
+  const auto device = Open();
+  for (size_t row = 0; row < plugin().rows().size(); ++row) {
+    const AttentionRow& what = plugin().rows()[row];
+    if (!Testable(what)) continue;
+    for (int block : BlocksOf(what)) {
+      AttentionShape shape;
+      shape.layout = LayoutsOf(what)[0];
+      shape.kv_dtype = what.kv_dtypes[0];
+      shape.block_tokens = block;
+      shape.head_dim = HeadSizesOf(what)[0];
+      shape.window = Takes(what, KvKind::kFull) ? 0 : block + 3;
+      shape.sequences = {{2 * block + 1, 1}, {block, 1}, {block + 6, 5}};
+      const AttentionCase problem(shape, random_);
+      const std::vector<float> want = problem.Run(Reference(), reference_row);
+      const std::vector<double> tolerance(want.size(), Tolerance(what.kv_dtypes[0], false));
+      ExpectWithin(plugin().name(), what.name, shape.text(),
+                   problem.Run(*device, static_cast<int>(row)), want, tolerance);
+    }
+  }
+}
+
+// RC-1. BK-14 does not apply: a plan has one device, and every tensor of it lies there.
 // The row that is asked for is the one that is counted, so a plan that names another row is seen to
 // run another kernel.
 TEST_P(Attention, CountsTheRowThatRan) {
