@@ -268,6 +268,18 @@ GPU_DEVICE float Exp2(float value) {
 // Adds and returns what was there. Among the block's own threads where `to` is shared memory.
 GPU_DEVICE uint32_t AtomicAdd(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
 
+// Shows what the lanes of a wave have written to shared memory to each other.
+template <int kWave>
+GPU_DEVICE void SyncWave() {
+#if defined(ASHLAR_GPU_HIP)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#else
+  static_assert(kWave == 32);
+  __syncwarp();
+#endif
+}
+
 // Whether code for waves of this width can run on the target that is compiled for.
 template <int kWave>
 GPU_DEVICE constexpr bool RunsWave() {

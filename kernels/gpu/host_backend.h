@@ -126,6 +126,11 @@ inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   return was;
 }
 
+template <int kWave>
+void SyncWave() {
+  Exchange(kWave, "", 1, 0);
+}
+
 // All lanes hand in `given`; the last to arrive calls work(all of them, in lane order).
 void Together(int wave, void* given, void (*work)(void* const* all));
 

@@ -214,29 +214,25 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
 #endif
 
 // A strip: kWave / 4 rows of O, of which a lane holds vector 0 of an operand. The wave's sums are
-// elements 0-3 of the layout; the two halves of k may go to different ones.
+// elements 0-3 of the layout.
 template <class T, int kWave>
-GPU_DEVICE void MultiplyStrip(float* first, float* second, const Operand<kWave>& stationary,
+GPU_DEVICE void MultiplyStrip(float* sum, const Operand<kWave>& stationary,
                               const gpu::Vector& strip) {
 #if defined(GPU_PTX)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float* d = half == 0 ? first : second;
-    const uint32_t a0 = stationary.vector[0].word[2 * half];
-    const uint32_t a1 = stationary.vector[1].word[2 * half];
-    const uint32_t a2 = stationary.vector[0].word[2 * half + 1];
-    const uint32_t a3 = stationary.vector[1].word[2 * half + 1];
-    const uint32_t b0 = strip.word[2 * half], b1 = strip.word[2 * half + 1];
-    MultiplyWords<T>(d, a0, a1, a2, a3, b0, b1);
+    MultiplyWords<T>(sum, stationary.vector[0].word[2 * half], stationary.vector[1].word[2 * half],
+                     stationary.vector[0].word[2 * half + 1],
+                     stationary.vector[1].word[2 * half + 1], strip.word[2 * half],
+                     strip.word[2 * half + 1]);
   }
 #else
-  (void)second;
   Operand<kWave> other{};
   other.vector[0] = strip;
-  Accumulator<kWave> sum{};
-  for (int e = 0; e < 4; ++e) sum.element[e] = first[e];
-  Multiply<T, kWave>(sum, stationary, other);
-  for (int e = 0; e < 4; ++e) first[e] = sum.element[e];
+  Accumulator<kWave> all{};
+  for (int e = 0; e < 4; ++e) all.element[e] = sum[e];
+  Multiply<T, kWave>(all, stationary, other);
+  for (int e = 0; e < 4; ++e) sum[e] = all.element[e];
 #endif
 }
 

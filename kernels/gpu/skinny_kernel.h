@@ -1,167 +1,237 @@
-// The kernel of skinny_product.h. A block owns neighbouring rows of the weight, about as many as
-// every other block; its waves divide k. Work goes by groups of kStrips strips (matrix.h) and, in a
-// group, by chunks of k. Weights pass through a ring in shared memory whose slots are each filled
-// and read by one lane, so that filling needs no barrier; the ring runs on from group to group and
-// is filled once before the kernels ahead have ended. At the end of a group the waves add up.
+// The kernel of skinny_product.h. A block owns neighbouring strips (matrix.h) of the weight, about
+// as many as every other block, and takes them in groups of kStrips; its waves divide k into
+// slices. A stage is one slice of one strip: 256 bytes of each row, so that memory is read in long
+// pieces. Each wave fills and empties a ring of stages of its own, without barriers of the block;
+// the ring runs on from group to group and is filled once before the kernels ahead have ended. x
+// lies in shared memory as a whole, normed, where there is room; else a wave brings the slice of x
+// that it needs with the stage that needs it first. At the end of a group the waves add up.
 #pragma once
 
 #include "activation.h"
 #include "matrix.h"
 #include "skinny_product.h"
+#include "wave.h"
 
 namespace ashlar::gpu_kernels {
 
-template <int kWave, int kStrips>
-struct SkinnyShape {
-  static constexpr int kThreads = 256, kWaves = kThreads / kWave;
-  static constexpr int kStripRows = kWave / 4;
-  static constexpr int kVectorBytes = kWave * 16;
-  // Vectors of a lane on their way: enough to cover the memory's latency at its full rate where
-  // copies run on while the thread does.
-  static constexpr int kRing = (kWave == 32 ? 16 : 4) / kStrips;
-  static constexpr int kSumPitch = kStrips * kStripRows + 8;  // spreads tokens over the banks
+inline constexpr int kSlice = 4 * kChunk;               // values of k
+inline constexpr int kSliceBytes = kSlice * 2;          // of one row
+inline constexpr int kSliceVectors = kSliceBytes / 16;  // of one row
+inline constexpr int kSkinnyThreads = 256;
 
-  static constexpr size_t kRingBytes = size_t{kWaves} * kRing * kStrips * kVectorBytes;
-  static size_t SharedBytes(const SkinnyParams& p) {
-    const auto tokens = static_cast<size_t>(p.tokens);
-    const size_t x = kWaves * kRing * tokens * kChunk * 2;
-    const size_t sums = sizeof(float) * kWaves * tokens * kSumPitch;
-    const size_t norm = sizeof(float) * (static_cast<size_t>(p.pitch) + kWaves * kTile);
-    return kRingBytes + x + sums + (p.norm == nullptr ? 0 : norm);
-  }
-};
-
-// The chunk that a wave works on in its step `step`: pairs of neighbours, so that a wave reads 128
-// bytes of a row and the block whole stretches of it.
-template <int kWaves>
-GPU_DEVICE int ChunkOfStep(int wave, int step) {
-  return (step / 2 * kWaves + wave) * 2 + step % 2;
+GPU_BOTH int Slices(const SkinnyParams& p) {
+  return static_cast<int>((p.pitch + kSlice - 1) / kSlice);
+}
+// Shares of a token's vectors that waves have in turn.
+GPU_BOTH int TokenShares(const SkinnyParams& p, int wave) {
+  return (Slices(p) * kSliceVectors + wave - 1) / wave;
 }
 
-// What a wave asks for next: chunks of a group, then of the group after it.
-template <class T, int kWave, int kStrips>
-struct SkinnyCursor {
-  using Shape = SkinnyShape<kWave, kStrips>;
-  using Layout = MatrixLayout<kWave>;
-  const T* from[kStrips];  // this lane's part of each strip
-  int first, end;          // strips of out: the group's first, and past the block's last
-  int step = 0;
-
-  GPU_DEVICE bool Done() const { return first >= end; }
-  // With gates every other strip is one of ups.
-  GPU_DEVICE void Enter(const SkinnyParams& p, int lane) {
-    const int gated = p.gated != 0;
-#pragma unroll
-    for (int s = 0; s < kStrips; ++s) {
-      int row = (first + (s >> gated)) * Shape::kStripRows + Layout::Row(lane, 0);
-      if (row >= p.rows) row = p.rows - 1;
-      const void* matrix = (s & gated) != 0 ? p.weight[1] : p.weight[0];
-      from[s] = static_cast<const T*>(matrix) + row * p.pitch + 8 * Layout::Quarter(lane);
-    }
-  }
-  GPU_DEVICE void Advance(const SkinnyParams& p, int lane, int steps) {
-    if (++step < steps) return;
-    step = 0;
-    first += p.gated != 0 ? kStrips / 2 : kStrips;
-    if (!Done()) Enter(p, lane);
-  }
+// The parts of a block's shared memory, in bytes from its begin.
+struct SkinnyLayout {
+  int stages = 0;   // of each wave's ring: 6, 4 or 2
+  int x_slots = 0;  // of each wave: slices of x; 0: x lies there as a whole
+  int x_pitch = 0;  // between tokens of x
+  int x = 0, sums = 0, squares = 0, all = 0;
 };
 
-// kHalves: of an operand's 16 tokens, where a lane has two vectors of them.
+template <int kWave, int kStrips>
+struct SkinnyShape {
+  static constexpr int kWaves = kSkinnyThreads / kWave;
+  static constexpr int kStripRows = kWave / 4;
+  static constexpr int kVectors = kStripRows * kSliceVectors / kWave;  // of a lane in a stage
+  static constexpr int kStageBytes = kStripRows * kSliceBytes;
+  static constexpr int kSumPitch = kStrips * kStripRows + 8;  // spreads tokens over the banks
+};
+
+// Where stages come from: strip after strip of a slice, slice after slice of a group, group after
+// group.
+template <class T, int kWave, int kStrips>
+class SkinnySource {
+ public:
+  using Shape = SkinnyShape<kWave, kStrips>;
+
+  GPU_DEVICE SkinnySource(const SkinnyParams& p, int first, int end, int wave, int lane)
+      : p_(p), first_(first), end_(end), slice_(wave), wave_(wave) {
+    row_ = lane / kSliceVectors;
+    col_ = lane % kSliceVectors * 8;
+    // Neighbouring rows are read side by side, so every other one has its halves exchanged.
+    to_ = row_ * kSliceBytes + ((lane % kSliceVectors) ^ (row_ % 2 * 4)) * 16;
+    slices_ = Slices(p);
+  }
+  GPU_DEVICE bool Done() const { return first_ >= end_; }
+  GPU_DEVICE bool BeginsSlice() const { return strip_ == 0; }
+  GPU_DEVICE int slice() const { return slice_; }
+
+  GPU_DEVICE void Ask(char* stage) const {
+    const int gated = p_.gated != 0;
+    const int strip = first_ + (strip_ >> gated), col = slice_ * kSlice + col_;
+    if (strip >= end_ || slice_ >= slices_) return;
+    const void* matrix = (strip_ & gated) != 0 ? p_.weight[1] : p_.weight[0];
+    const int row = strip * Shape::kStripRows + row_;
+    const T* from = static_cast<const T*>(matrix) + row * p_.pitch + col;
+    constexpr int kRows = kWave / kSliceVectors;  // that a wave copies at once
+#pragma unroll
+    for (int v = 0; v < Shape::kVectors; ++v) {
+      gpu::CopyToShared(stage + to_ + v * kRows * kSliceBytes, from,
+                        row + v * kRows < p_.rows && col < p_.pitch);
+      from += kRows * p_.pitch;
+    }
+  }
+  GPU_DEVICE void Advance() {
+    if (++strip_ < kStrips) return;
+    strip_ = 0;
+    slice_ += Shape::kWaves;
+    if (slice_ - wave_ < slices_) return;  // all waves have the same number of slices
+    slice_ = wave_;
+    first_ += p_.gated != 0 ? kStrips / 2 : kStrips;
+  }
+
+ private:
+  const SkinnyParams& p_;
+  int first_, end_;  // strips of out: the group's first, and past the block's last
+  int strip_ = 0, slice_, wave_;
+  int row_, col_, to_, slices_;
+};
+
+// All of x to shared memory, times the norm's weight; zeros past cols. With a norm also the sums of
+// squares, one a wave's share of a token.
+template <class T, int kWave>
+GPU_DEVICE void StageX(const SkinnyParams& p, char* x, int x_pitch, float* squares) {
+  constexpr int kBatch = 4;  // vectors of a thread on their way at once
+  const int vectors = Slices(p) * kSliceVectors, each = TokenShares(p, kWave) * kWave;
+  for (int first = gpu::ThreadX(); first < p.tokens * each; first += kBatch * kSkinnyThreads) {
+    gpu::Vector value[kBatch];
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const int i = first + b * kSkinnyThreads, token = p.tokens == 1 ? 0 : i / each;
+      const int col = (i - token * each) * 8;
+      value[b] = {};
+      if (token < p.tokens && col < p.cols) {
+        const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
+        value[b] = *reinterpret_cast<const gpu::Vector*>(row + col * sizeof(T));
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const int i = first + b * kSkinnyThreads, token = p.tokens == 1 ? 0 : i / each;
+      const int at = i - token * each, col = at * 8;
+      if (i >= p.tokens * each) break;
+      if (p.norm != nullptr) {
+        float square = 0, by[8] = {};
+        if (col < p.cols) LoadFloats(ASHLAR_F32, p.norm, col, by);
+#pragma unroll
+        for (int word = 0; word < 4; ++word) {
+          const uint32_t pair = value[b].word[word];
+          const float low = Load(T{static_cast<uint16_t>(pair)});
+          const float high = Load(T{static_cast<uint16_t>(pair >> 16)});
+          square += low * low + high * high;
+          value[b].word[word] = Pack<T>(low * by[2 * word], high * by[2 * word + 1]);
+        }
+        square = WaveSum<kWave>(square);
+        if (at % kWave == 0) squares[i / kWave] = square;
+      }
+      if (at < vectors) {
+        *reinterpret_cast<gpu::Vector*>(x + token * x_pitch + at * 16) = value[b];
+      }
+    }
+  }
+}
+
+GPU_DEVICE void WaitStages(int stages) {
+  if (stages == 6) return gpu::WaitCopies<5>();
+  if (stages == 4) return gpu::WaitCopies<3>();
+  gpu::WaitCopies<1>();
+}
+
+// kHalves: of an operand's 16 tokens, where a lane has two vectors of them. `each` strips of out a
+// block.
 template <class T, int kWave, int kStrips, int kHalves>
-GPU_KERNEL void GPU_BOUNDS(256) SkinnyKernel(const SkinnyParams p, int strips_each) {
+GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
+    SkinnyKernel(const SkinnyParams p, const SkinnyLayout layout, int each) {
   if constexpr (gpu::RunsWave<kWave>()) {
     using Shape = SkinnyShape<kWave, kStrips>;
     using Layout = MatrixLayout<kWave>;
-    constexpr int kWaves = Shape::kWaves, kRing = Shape::kRing, kStripRows = Shape::kStripRows;
+    constexpr int kWaves = Shape::kWaves, kStripRows = Shape::kStripRows;
+    constexpr int kChunks = kSlice / kChunk;
     constexpr int kElements = kWave == 32 ? 2 * kHalves : 4;
     constexpr int kTokens = kWave == 32 ? 8 * kHalves : kTile;
-    constexpr int kOutputs =
-        (kStrips * kStripRows * kTokens + Shape::kThreads - 1) / Shape::kThreads;
-    // Sums that a strip is spread over, for products that do not wait for each other.
-    constexpr int kSpread = kStrips == 1 ? 4 : kStrips == 2 ? 2 : 1;
+    constexpr int kOutputs = (kStrips * kStripRows * kTokens + kSkinnyThreads - 1) / kSkinnyThreads;
+    constexpr int kSpread = 2;  // sums of a strip, for products that do not wait for each other
     gpu::ReleaseNext();
 
     const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
-    const int quarter = Layout::Quarter(lane);
-    const int chunks = static_cast<int>(p.pitch / kChunk);
-    const int steps = (chunks + 2 * kWaves - 1) / (2 * kWaves) * 2;
-    const int group_strips = p.gated != 0 ? kStrips / 2 : kStrips;
+    const int slices = Slices(p), group_strips = p.gated != 0 ? kStrips / 2 : kStrips;
+    const int all_strips = (p.rows + kStripRows - 1) / kStripRows;
+    const int block_first = gpu::BlockX() * each;
+    const int block_end = block_first + each < all_strips ? block_first + each : all_strips;
 
     char* const shared = gpu::SharedMemory();
-    char* const ring = shared + wave * kRing * kStrips * Shape::kVectorBytes + lane * 16;
-    char* const all_x = shared + Shape::kRingBytes;
-    const int x_bytes = p.tokens * kChunk * 2;  // of one step
-    char* const x_ring = all_x + wave * kRing * x_bytes + quarter * 16;
-    auto* const sums = reinterpret_cast<float*>(all_x + kWaves * kRing * x_bytes);
-    float* const norm = sums + kWaves * p.tokens * Shape::kSumPitch;
-    float* const squares = norm + p.pitch;  // [wave][token]
+    char* const ring = shared + wave * layout.stages * Shape::kStageBytes;
+    const int slot_bytes = p.tokens * layout.x_pitch;
+    char* const x_all = shared + layout.x;
+    char* const x_ring = x_all + wave * layout.x_slots * slot_bytes;
 
-    SkinnyCursor<T, kWave, kStrips> cursor;
-    cursor.first = gpu::BlockX() * strips_each;
-    cursor.end = cursor.first + strips_each;
-    const int all_strips = (p.rows + kStripRows - 1) / kStripRows;
-    if (cursor.end > all_strips) cursor.end = all_strips;
-    const int block_first = cursor.first, block_end = cursor.end;
-    cursor.Enter(p, lane);
-
-    const auto ask_rows = [&](int stage) {
-      const int chunk = ChunkOfStep<kWaves>(wave, cursor.step);
-      if (cursor.Done() || chunk >= chunks) return;
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-        if (cursor.first + (s >> (p.gated != 0)) >= cursor.end) break;
-        gpu::CopyToShared(ring + (stage * kStrips + s) * Shape::kVectorBytes,
-                          cursor.from[s] + chunk * kChunk, true);
+    SkinnySource<T, kWave, kStrips> source(p, block_first, block_end, wave, lane);
+    int ask_slot = 0;
+    // x of the stage that is asked for next, when that begins a slice.
+    const auto ask_x = [&](const SkinnySource<T, kWave, kStrips>& of) {
+      if (layout.x_slots == 0 || of.Done() || !of.BeginsSlice()) return;
+      if (of.slice() < slices) {
+        for (int i = lane; i < p.tokens * kSliceVectors; i += kWave) {
+          const int token = i / kSliceVectors, at = i % kSliceVectors;
+          const int col = of.slice() * kSlice + at * 8;
+          const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
+          gpu::CopyReused(x_ring + ask_slot * slot_bytes + token * layout.x_pitch + at * 16,
+                          row + col * sizeof(T), col < p.cols);
+        }
       }
-    };
-    const auto ask_x = [&](int stage, int step) {
-      const int chunk = ChunkOfStep<kWaves>(wave, step);
-      if (chunk >= chunks) return;
-      const int col = chunk * kChunk + 8 * quarter;
-#pragma unroll
-      for (int v = 0; v < kHalves; ++v) {
-        const int token = Layout::Row(lane, v);
-        if (token >= p.tokens) break;
-        const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-        gpu::CopyReused(x_ring + stage * x_bytes + token * kChunk * 2, row + col * sizeof(T),
-                        col < p.cols);
-      }
+      ask_slot = ask_slot + 1 == layout.x_slots ? 0 : ask_slot + 1;
     };
 
-    if (p.norm != nullptr) {
-      for (int i = 4 * thread; i < p.pitch; i += 4 * Shape::kThreads) {
-        gpu::CopyToShared(norm + i, p.norm + i, i < p.cols);
-      }
-    }
-    gpu::CommitCopies();
-    for (int stage = 0; stage < kRing; ++stage) {
-      ask_rows(stage);
-      gpu::CommitCopies();
-      cursor.Advance(p, lane, steps);
-    }
-    if (p.norm != nullptr) {
-      gpu::WaitCopies<kRing>();
-      gpu::SyncBlock();
+    auto late = source;  // for x, which may be asked for only once the kernels ahead have ended
+    for (int stage = 0; stage < layout.stages; ++stage) {
+      source.Ask(ring + stage * Shape::kStageBytes);
+      if (layout.x_slots == 0) gpu::CommitCopies();
+      source.Advance();
     }
     gpu::WaitForPrevious();
-    int x_step = 0;  // that x is asked for next; each group asks for all of it again
-    for (int stage = 0; stage < kRing; ++stage) {
-      ask_x(stage, x_step);
-      gpu::CommitCopies();
-      if (++x_step == steps) x_step = 0;
-    }
-
-    float square[kHalves] = {};
     float scale[kOutputs];
     for (float& value : scale) value = 1;
-    int stage = 0;
-    for (int first = block_first; first < block_end; first += group_strips) {
+    if (layout.x_slots == 0) {
+      auto* squares = reinterpret_cast<float*>(shared + layout.squares);
+      StageX<T, kWave>(p, x_all, layout.x_pitch, squares);
+      gpu::SyncBlock();
+      if (p.norm != nullptr) {
+        const int parts = TokenShares(p, kWave);
+#pragma unroll
+        for (int j = 0; j < kOutputs; ++j) {
+          const int token = (thread + j * kSkinnyThreads) / (group_strips * kStripRows);
+          if (token >= p.tokens) break;
+          float total = 0;
+          for (int i = 0; i < parts; ++i) total += squares[token * parts + i];
+          scale[j] = 1.0f / sqrtf(total / static_cast<float>(p.cols) + p.eps);
+        }
+      }
+    } else {
+      for (int stage = 0; stage < layout.stages; ++stage) {
+        ask_x(late);
+        gpu::CommitCopies();
+        late.Advance();
+      }
+    }
+
+    // This lane's vectors of a stage and of a slice of x.
+    const int strip_row = Layout::Row(lane, 0), quarter = Layout::Quarter(lane);
+    const int from = strip_row * kSliceBytes + quarter * 16, flip = strip_row % 2 * 64;
+    const int x_from = Layout::Row(lane, 0) * layout.x_pitch + quarter * 16;
+    int stage = 0, slot = 0, turn = 0;
+    for (int first = block_first; first < block_end; first += group_strips, turn ^= 1) {
       const int out_rows = group_strips * kStripRows;
       float addend[kOutputs];  // what does not depend on the product, asked for early
 #pragma unroll
       for (int j = 0; j < kOutputs; ++j) {
-        const int i = thread + j * Shape::kThreads;
+        const int i = thread + j * kSkinnyThreads;
         const int token = i / out_rows, row = first * kStripRows + i % out_rows;
         addend[j] = 0;
         if (token >= p.tokens || row >= p.rows) continue;
@@ -172,98 +242,80 @@ GPU_KERNEL void GPU_BOUNDS(256) SkinnyKernel(const SkinnyParams p, int strips_ea
                      static_cast<const char*>(p.residual) + token * p.residual_row_bytes, row);
         }
       }
-      float sum[kSpread][kStrips][4] = {};
-      for (int step = 0; step < steps; step += 2) {
+      float sum[kStrips][kSpread][4] = {};
+      for (int slice = wave; slice - wave < slices; slice += kWaves) {
+        Operand<kWave> x[kChunks] = {};
 #pragma unroll
-        for (int parity = 0; parity < 2; ++parity) {
-          gpu::WaitCopies<kRing - 1>();
-          const int chunk = ChunkOfStep<kWaves>(wave, step + parity);
-          if (chunk < chunks) {
-            Operand<kWave> x{};
-#pragma unroll
-            for (int v = 0; v < kHalves; ++v) {
-              const int token = Layout::Row(lane, v);
-              if (token >= p.tokens) break;
-              x.vector[v] = *reinterpret_cast<const gpu::Vector*>(x_ring + stage * x_bytes +
-                                                                  token * kChunk * 2);
-            }
-            if (p.norm != nullptr) {
-              const float* by = norm + chunk * kChunk + 8 * quarter;
+        for (int s = 0; s < kStrips; ++s) {
+          WaitStages(layout.stages);
+          gpu::SyncWave<kWave>();
+          if (s == 0) {
+            const char* at =
+                layout.x_slots == 0 ? x_all + slice * kSliceBytes : x_ring + slot * slot_bytes;
+            if (slice < slices) {
 #pragma unroll
               for (int v = 0; v < kHalves; ++v) {
+                if (Layout::Row(lane, v) >= p.tokens) break;
 #pragma unroll
-                for (int word = 0; word < 4; ++word) {
-                  const uint32_t pair = x.vector[v].word[word];
-                  const float low = Load(T{static_cast<uint16_t>(pair)});
-                  const float high = Load(T{static_cast<uint16_t>(pair >> 16)});
-                  square[v] += low * low + high * high;
-                  x.vector[v].word[word] = Pack<T>(low * by[2 * word], high * by[2 * word + 1]);
+                for (int c = 0; c < kChunks; ++c) {
+                  x[c].vector[v] = *reinterpret_cast<const gpu::Vector*>(
+                      at + x_from + v * 8 * layout.x_pitch + c * kChunk * 2);
                 }
               }
             }
+            slot = slot + 1 >= layout.x_slots ? 0 : slot + 1;
+          }
+          char* const here = ring + stage * Shape::kStageBytes;
+          if (slice < slices && first + (s >> (p.gated != 0)) < block_end) {
+            gpu::Vector rows[kChunks];
 #pragma unroll
-            for (int s = 0; s < kStrips; ++s) {
-              const gpu::Vector rows = *reinterpret_cast<const gpu::Vector*>(
-                  ring + (stage * kStrips + s) * Shape::kVectorBytes);
-              constexpr int kHalf = kSpread > 1 ? 1 : 0;
-              const int at = kSpread == 4 ? 2 * parity : 0;
-              MultiplyStrip<T, kWave>(sum[at][s], sum[at + kHalf][s], x, rows);
+            for (int c = 0; c < kChunks; ++c) {
+              rows[c] = *reinterpret_cast<const gpu::Vector*>(here + from + (c * 64 ^ flip));
+            }
+#pragma unroll
+            for (int c = 0; c < kChunks; ++c) {
+              MultiplyStrip<T, kWave>(sum[s][c % kSpread], x[c], rows[c]);
             }
           }
-          ask_rows(stage);
-          if (!cursor.Done()) ask_x(stage, x_step);
+          gpu::SyncWave<kWave>();
+          ask_x(source);
+          source.Ask(here);
           gpu::CommitCopies();
-          cursor.Advance(p, lane, steps);
-          if (++x_step == steps) x_step = 0;
-          stage = stage + 1 == kRing ? 0 : stage + 1;
+          source.Advance();
+          stage = stage + 1 == layout.stages ? 0 : stage + 1;
         }
       }
 
-      gpu::SyncBlock();  // the sums of the group before are read
+      // Two sets of sums in turn: when a wave writes one, all have read it the time before.
+      float* const sums = reinterpret_cast<float*>(shared + layout.sums) +
+                          turn * kWaves * p.tokens * Shape::kSumPitch;
 #pragma unroll
       for (int s = 0; s < kStrips; ++s) {
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
           const int token = Layout::SlotRow(lane, Layout::Slot(e));
           if (token >= p.tokens) continue;
-          float value = sum[0][s][e];
-          for (int i = 1; i < kSpread; ++i) value += sum[i][s][e];
           sums[(wave * p.tokens + token) * Shape::kSumPitch + s * kStripRows +
-               Layout::OtherRow(lane, e)] = value;
-        }
-      }
-      if (p.norm != nullptr && first == block_first) {
-#pragma unroll
-        for (int v = 0; v < kHalves; ++v) {
-          const float total = RowSum<kWave>(square[v]);
-          if (quarter == 0) squares[wave * kTile + Layout::Row(lane, v)] = total;
+               Layout::OtherRow(lane, e)] = sum[s][0][e] + sum[s][1][e];
         }
       }
       gpu::SyncBlock();
 #pragma unroll
       for (int j = 0; j < kOutputs; ++j) {
-        const int i = thread + j * Shape::kThreads;
+        const int i = thread + j * kSkinnyThreads;
         const int token = i / out_rows, at = i % out_rows, row = first * kStripRows + at;
-        if (p.norm != nullptr && first == block_first && token < p.tokens) {
-          float total = 0;
-          for (int w = 0; w < kWaves; ++w) total += squares[w * kTile + token];
-          scale[j] = 1.0f / sqrtf(total / static_cast<float>(p.cols) + p.eps);
-        }
         if (token >= p.tokens || row >= p.rows || row >= block_end * kStripRows) continue;
         const int gated = p.gated != 0;
-        const float* from = sums + token * Shape::kSumPitch +
+        const float* part = sums + token * Shape::kSumPitch +
                             (at / kStripRows << gated) * kStripRows + at % kStripRows;
         float value = 0, up = 0;
+#pragma unroll
         for (int w = 0; w < kWaves; ++w) {
-          value += from[w * p.tokens * Shape::kSumPitch];
-          if (gated != 0) up += from[w * p.tokens * Shape::kSumPitch + kStripRows];
+          value += part[w * p.tokens * Shape::kSumPitch];
+          if (gated != 0) up += part[w * p.tokens * Shape::kSumPitch + kStripRows];
         }
         value *= scale[j];
-        if (gated != 0) {
-          value = Activate(p.activation, value) * (up * scale[j]);
-        } else {
-          value += addend[j];
-        }
+        value = gated != 0 ? Activate(p.activation, value) * (up * scale[j]) : value + addend[j];
         StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, value);
       }
     }

@@ -4,62 +4,85 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
-// How the rows are shared out: `each` strips of out a block.
-struct Split {
-  int blocks, each;
+// How a product is carried out: `blocks` with `each` strips of out, in groups of `strips`.
+struct Way {
+  int blocks = 0, each = 0, strips = 0;
+  SkinnyLayout layout;
 };
-Split Share(const gpu::Facts& facts, const SkinnyParams& p) {
-  const int strip_rows = facts.wave / 4;
-  const int strips = (p.rows + strip_rows - 1) / strip_rows;
-  const int each = (strips + facts.multiprocessors - 1) / facts.multiprocessors;
-  return {(strips + each - 1) / each, each};
+
+int Up(int value, int step) { return (value + step - 1) / step; }
+
+SkinnyLayout MakeLayout(int wave, int strips, int stages, bool whole_x, const SkinnyParams& p) {
+  const int waves = kSkinnyThreads / wave, strip_rows = wave / 4;
+  SkinnyLayout layout;
+  layout.stages = stages;
+  layout.x_slots = whole_x ? 0 : Up(stages, strips) + 1;
+  // Half a turn of the banks more than whole turns: two tokens' vectors side by side never collide.
+  layout.x_pitch = (whole_x ? Slices(p) : 1) * kSliceBytes + 64;
+  layout.x = waves * stages * strip_rows * kSliceBytes;
+  layout.sums = layout.x + p.tokens * layout.x_pitch * (whole_x ? 1 : waves * layout.x_slots);
+  constexpr int kFloat = sizeof(float);
+  layout.squares = layout.sums + 2 * waves * p.tokens * (strips * strip_rows + 8) * kFloat;
+  layout.all = layout.squares + (p.norm == nullptr ? 0 : p.tokens * TokenShares(p, wave) * kFloat);
+  return layout;
 }
 
-// Calls body(Constant<strips>) with the strips of a group: no more than a block has.
-template <class Body>
-auto WithStrips(const gpu::Facts& facts, const SkinnyParams& p, Body body) {
-  const int strips = Share(facts, p).each * (p.gated != 0 ? 2 : 1);
-  if (strips == 1) return body(gpu::Constant<1>{});
-  if (strips == 2) return body(gpu::Constant<2>{});
-  return body(gpu::Constant<4>{});
+// The deepest ring that there is room for and use of, then all of x, then the most strips a group;
+// with 0 blocks where not even the least fits.
+Way Choose(const gpu::Facts& facts, const SkinnyParams& p) {
+  Way way;
+  const int all = Up(p.rows, facts.wave / 4);
+  way.each = Up(all, facts.multiprocessors);
+  const int matrices = p.gated != 0 ? 2 : 1, strips = way.each * matrices;
+  const int slices = Up(Slices(p), kSkinnyThreads / facts.wave);  // of a wave
+  for (const int stages : {6, 4, 2}) {
+    if (stages > 2 && stages - 2 >= strips * slices) continue;
+    for (const bool whole_x : {true, false}) {
+      if (!whole_x && p.norm != nullptr) continue;
+      for (way.strips = 4; way.strips >= matrices; way.strips /= 2) {
+        if (way.strips / 2 >= strips) continue;
+        way.layout = MakeLayout(facts.wave, way.strips, stages, whole_x, p);
+        if (way.layout.all > facts.shared_bytes) continue;
+        way.blocks = Up(all, way.each);
+        return way;
+      }
+    }
+  }
+  return way;
 }
 
 template <class T, int kWave, int kStrips>
-gpu::Error Launch(const gpu::Facts& facts, gpu::Stream stream, const SkinnyParams& p) {
-  using Shape = SkinnyShape<kWave, kStrips>;
-  const Split split = Share(facts, p);
-  const gpu::Grid grid{static_cast<unsigned>(split.blocks)};
-  const size_t shared_bytes = Shape::SharedBytes(p);
+gpu::Error Launch(gpu::Stream stream, const Way& way, const SkinnyParams& p) {
+  const gpu::Grid grid{static_cast<unsigned>(way.blocks)};
+  const auto launch = [&](void (*kernel)(SkinnyParams, SkinnyLayout, int)) {
+    return gpu::Launch(stream, grid, kSkinnyThreads, static_cast<size_t>(way.layout.all), kernel, p,
+                       way.layout, way.each);
+  };
   if constexpr (MatrixLayout<kWave>::kVectors == 2) {
-    if (p.tokens > kTile / 2) {
-      return gpu::Launch(stream, grid, Shape::kThreads, shared_bytes,
-                         SkinnyKernel<T, kWave, kStrips, 2>, p, split.each);
-    }
+    if (p.tokens > kTile / 2) return launch(SkinnyKernel<T, kWave, kStrips, 2>);
   }
-  return gpu::Launch(stream, grid, Shape::kThreads, shared_bytes,
-                     SkinnyKernel<T, kWave, kStrips, 1>, p, split.each);
+  return launch(SkinnyKernel<T, kWave, kStrips, 1>);
 }
 
 }  // namespace
 
 bool FitsSkinny(const gpu::Facts& facts, const SkinnyParams& p) {
-  return gpu::WithWave(facts.wave, [&](auto wave) {
-    return WithStrips(facts, p, [&](auto strips) {
-      constexpr int kWave = wave, kStrips = strips;
-      return static_cast<int64_t>(SkinnyShape<kWave, kStrips>::SharedBytes(p)) <=
-             facts.shared_bytes;
-    });
-  });
+  return Choose(facts, p).blocks > 0;
 }
 
 gpu::Error LaunchSkinny(const gpu::Facts& facts, gpu::Stream stream, ashlar_dtype type,
                         const SkinnyParams& p) {
+  const Way way = Choose(facts, p);
   return gpu::WithWave(facts.wave, [&](auto wave) {
-    return WithStrips(facts, p, [&](auto strips) {
-      constexpr int kWave = wave, kStrips = strips;
-      return type == ASHLAR_BF16 ? Launch<BF16, kWave, kStrips>(facts, stream, p)
-                                 : Launch<F16, kWave, kStrips>(facts, stream, p);
-    });
+    constexpr int kWave = wave;
+    const auto launch = [&](auto strips) {
+      constexpr int kStrips = strips;
+      return type == ASHLAR_BF16 ? Launch<BF16, kWave, kStrips>(stream, way, p)
+                                 : Launch<F16, kWave, kStrips>(stream, way, p);
+    };
+    if (way.strips == 1) return launch(gpu::Constant<1>{});
+    if (way.strips == 2) return launch(gpu::Constant<2>{});
+    return launch(gpu::Constant<4>{});
   });
 }
 
