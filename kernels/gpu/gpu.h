@@ -320,7 +320,9 @@ struct alignas(16) Vector {
 // calling thread are done; a SyncBlock then shows them to the others. CopyReused is for what the
 // block reads again soon.
 GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
-#if defined(GPU_PTX)
+#if defined(ASHLAR_GPU_HOST)
+  CopyLater(to, from, valid);
+#elif defined(GPU_PTX)
   const uint32_t shared = SharedAddress(to);
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(from),
@@ -342,13 +344,17 @@ GPU_DEVICE void CopyReused(void* to, const void* from, bool valid) {
 #endif
 }
 GPU_DEVICE void CommitCopies() {
-#if defined(GPU_PTX)
+#if defined(ASHLAR_GPU_HOST)
+  CloseCopies();
+#elif defined(GPU_PTX)
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
 template <int kLeft>
 GPU_DEVICE void WaitCopies() {
-#if defined(GPU_PTX)
+#if defined(ASHLAR_GPU_HOST)
+  FinishCopies(kLeft);
+#elif defined(GPU_PTX)
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
 #endif
 }

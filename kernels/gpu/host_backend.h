@@ -2,7 +2,8 @@
 // fiber; blocks run one after another on the calling thread, at the launch. A block whose threads
 // cannot all reach a barrier aborts the program with a message. Shared memory holds NaNs before a
 // block starts, a wave runs as far ahead of the others as barriers let it, and their order changes
-// from launch to launch, so that a missing barrier shows. A thread that ends without having called
+// from launch to launch, so that a missing barrier shows. A copy into shared memory leaves NaNs
+// there at once and its bytes as late as a wait allows. A thread that ends without having called
 // WaitForPrevious aborts the program too.
 #pragma once
 
@@ -125,6 +126,11 @@ inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   *to += value;
   return was;
 }
+
+// Copies of 16 bytes of this thread, which FinishCopies carries out for all but its last groups.
+void CopyLater(void* to, const void* from, bool valid);
+void CloseCopies();
+void FinishCopies(int groups_left);
 
 template <int kWave>
 void SyncWave() {

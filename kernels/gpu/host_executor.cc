@@ -2,6 +2,7 @@
 #include <ucontext.h>
 
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -35,8 +36,17 @@ struct Wave {
   void* given[kMaxWave];
 };
 
+// A copy into shared memory that has not been waited for.
+struct Copy {
+  void* to;
+  const void* from;  // NULL: zeros
+  int64_t group;
+};
+
 struct Fiber {
   ThreadState state;
+  std::deque<Copy> copies;  // in the order of their groups
+  int64_t group = 0;        // that a copy of now belongs to
   ucontext_t entry;
   void* point[5];  // where it stopped, as __builtin_setjmp keeps it
   bool started = false, done = true;
@@ -223,6 +233,27 @@ const void* Exchange(int wave, const void* value, size_t size, int lane) {
   return slots[lane];
 }
 
+void CopyLater(void* to, const void* from, bool valid) {
+  Fiber* self = executor.current;
+  std::memset(to, 0xff, 16);
+  self->copies.push_back({to, valid ? from : nullptr, self->group});
+}
+
+void CloseCopies() { ++executor.current->group; }
+
+void FinishCopies(int groups_left) {
+  Fiber* self = executor.current;
+  while (!self->copies.empty() && self->copies.front().group < self->group - groups_left) {
+    const Copy copy = self->copies.front();
+    self->copies.pop_front();
+    if (copy.from == nullptr) {
+      std::memset(copy.to, 0, 16);
+    } else {
+      std::memcpy(copy.to, copy.from, 16);
+    }
+  }
+}
+
 void Together(int wave, void* given, void (*work)(void* const* all)) {
   Fiber* self = executor.current;
   Wave& shared = WaveOf(wave, self->state);
@@ -258,6 +289,8 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
                          0,
                          shared,
                          false};
+          fiber.copies.clear();
+          fiber.group = 0;
           fiber.done = false;
           fiber.waits = nullptr;
         }

@@ -27,22 +27,33 @@ SkinnyLayout MakeLayout(int wave, int strips, int stages, bool whole_x, const Sk
   return layout;
 }
 
-// The deepest ring that there is room for and use of, then all of x, then the most strips a group;
-// with 0 blocks where not even the least fits.
+// Shared memory that a block may take, and the depth of the ring in it.
+struct Wish {
+  int64_t bytes;
+  int stages;
+};
+
+// The first wish that can be granted, with all of x before slices of it and the most strips a
+// group; 0 blocks where none can. With half of a multiprocessor's memory the next product begins
+// beside this one.
 Way Choose(const gpu::Facts& facts, const SkinnyParams& p) {
   Way way;
   const int all = Up(p.rows, facts.wave / 4);
   way.each = Up(all, facts.multiprocessors);
   const int matrices = p.gated != 0 ? 2 : 1, strips = way.each * matrices;
-  const int slices = Up(Slices(p), kSkinnyThreads / facts.wave);  // of a wave
-  for (const int stages : {6, 4, 2}) {
-    if (stages > 2 && stages - 2 >= strips * slices) continue;
+  const int stages = strips * Up(Slices(p), kSkinnyThreads / facts.wave);  // of a wave in all
+  const int64_t whole = facts.shared_bytes, half = whole / 2 - 1024;
+  for (const Wish& wish :
+       {Wish{half, 6}, {half, 4}, {half, 2}, {whole, 6}, {whole, 4}, {whole, 2}}) {
+    const bool needless = wish.stages > 2 && wish.stages - 2 >= stages;
+    const bool shallow = wish.bytes == half && wish.stages == 2 && stages > 2;
+    if (needless || shallow) continue;
     for (const bool whole_x : {true, false}) {
       if (!whole_x && p.norm != nullptr) continue;
       for (way.strips = 4; way.strips >= matrices; way.strips /= 2) {
         if (way.strips / 2 >= strips) continue;
-        way.layout = MakeLayout(facts.wave, way.strips, stages, whole_x, p);
-        if (way.layout.all > facts.shared_bytes) continue;
+        way.layout = MakeLayout(facts.wave, way.strips, wish.stages, whole_x, p);
+        if (way.layout.all > wish.bytes) continue;
         way.blocks = Up(all, way.each);
         return way;
       }

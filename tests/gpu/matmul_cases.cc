@@ -62,12 +62,14 @@ RandomWeight RandomWeight::Make(Random& random, bool halves) {
   RandomWeight w;
   const auto dtype =
       random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32, ASHLAR_Q8_0});
-  const bool tall = random.Chance(0.1);  // more rows than a device's blocks take at once
+  const bool tall = random.Chance(0.1);           // more rows than a device's blocks take at once
+  const bool deep = !tall && random.Chance(0.1);  // more of x than shared memory holds
   w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
-  w.desc.cols = dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
-                : tall               ? 8 * random.Int(1, 20)
-                : random.Chance(0.5) ? 64 * random.Int(1, 12)
-                                     : random.Int(1, 700);
+  w.desc.cols = deep                   ? 32 * random.Int(75, 450)
+                : dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
+                : tall                 ? 8 * random.Int(1, 20)
+                : random.Chance(0.5)   ? 64 * random.Int(1, 12)
+                                       : random.Int(1, 700);
   for (int32_t i = 0; i < w.desc.parts; ++i) {
     w.desc.dtype[i] = dtype;
     w.desc.rows[i] = tall                 ? random.Int(2200, 6000)

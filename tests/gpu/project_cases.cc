@@ -1,12 +1,9 @@
 #include "gpu/cases.h"
 #include "gpu/matmul_cases.h"
-#include "gpu/number.h"
+#include "gpu/stored.h"
 
 namespace ashlar::gpu_test {
 namespace {
-
-using gpu_kernels::BF16;
-using gpu_kernels::F16;
 
 // A projection with random shapes, its values rounded to the types that they are stored in.
 struct Problem {
@@ -18,48 +15,6 @@ struct Problem {
   std::vector<float> x, norm, bias, residual;
 
   int64_t out_cols() const { return gated ? weight.rows / 2 : weight.rows; }
-};
-
-float Round(ashlar_dtype dtype, float value) {
-  if (dtype == ASHLAR_BF16) return gpu_kernels::Load(gpu_kernels::Store<BF16>(value));
-  if (dtype == ASHLAR_F16) return gpu_kernels::Load(gpu_kernels::Store<F16>(value));
-  return value;
-}
-
-// Values as `dtype` on a side, and back.
-class Stored {
- public:
-  Stored(const Side& side, ashlar_dtype dtype, const std::vector<float>& values)
-      : dtype_(dtype),
-        wide_(side, dtype == ASHLAR_F32 ? values : std::vector<float>(), false),
-        narrow_(side, Narrow(dtype, values), false) {}
-  void* data() const {
-    return dtype_ == ASHLAR_F32 ? static_cast<void*>(wide_.data())
-                                : static_cast<void*>(narrow_.data());
-  }
-  std::vector<float> Read() const {
-    if (dtype_ == ASHLAR_F32) return wide_.Read();
-    std::vector<float> values;
-    for (uint16_t bits : narrow_.Read()) {
-      values.push_back(dtype_ == ASHLAR_BF16 ? gpu_kernels::Load(BF16{bits})
-                                             : gpu_kernels::Load(F16{bits}));
-    }
-    return values;
-  }
-
- private:
-  static std::vector<uint16_t> Narrow(ashlar_dtype dtype, const std::vector<float>& values) {
-    std::vector<uint16_t> bits;
-    if (dtype == ASHLAR_F32) return bits;
-    for (float value : values) {
-      bits.push_back(dtype == ASHLAR_BF16 ? gpu_kernels::Store<BF16>(value).bits
-                                          : gpu_kernels::Store<F16>(value).bits);
-    }
-    return bits;
-  }
-  ashlar_dtype dtype_;
-  Array<float> wide_;
-  Array<uint16_t> narrow_;
 };
 
 std::vector<float> Run(const Side& side, const Problem& p) {
@@ -138,11 +93,7 @@ Problem MakeProblem(Random& random) {
   p.dtype = random.Pick<ashlar_dtype>({ASHLAR_F32, ASHLAR_F16, ASHLAR_BF16, ASHLAR_BF16});
   p.m = random.Chance(0.7) ? random.Int(1, 16) : random.Int(17, 150);
   if (random.Chance(0.5)) p.activation = ASHLAR_GELU_TANH;
-  const auto rounded = [&](int64_t count) {
-    std::vector<float> values = random.Normals(count);
-    for (float& value : values) value = Round(p.dtype, value);
-    return values;
-  };
+  const auto rounded = [&](int64_t count) { return Rounded(p.dtype, random.Normals(count)); };
   p.x = rounded(p.m * p.weight.desc.cols);
   if (random.Chance(0.5)) p.norm = random.Normals(p.weight.desc.cols);
   if (!p.gated && random.Chance(0.3)) p.bias = random.Normals(p.weight.rows);
@@ -159,8 +110,7 @@ void ProjectCase(const Context& c) {
   const Problem p = MakeProblem(c.random);
   const Wanted want = Compose(c.reference, p);
   const int64_t cols = p.weight.desc.cols, rows = p.weight.rows;
-  const double steps[] = {2e-6, 0x1p-11, 0x1p-8};
-  const double type_step = steps[p.dtype];
+  const double type_step = std::max(2e-6, RoundingStep(p.dtype));
   std::vector<double> tolerance;
   for (int64_t i = 0; i < p.m; ++i) {
     const double x_norm = VectorNorm(want.normed, i * cols, cols);

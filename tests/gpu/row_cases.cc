@@ -1,5 +1,5 @@
 // The ops that work by rows.
-#include "gpu/cases.h"
+#include "gpu/stored.h"
 
 namespace ashlar::gpu_test {
 namespace {
@@ -10,10 +10,16 @@ std::vector<float> Poisoned(int64_t count) {
   return std::vector<float>(static_cast<size_t>(count), kPoison);
 }
 
-std::vector<double> Relative(const std::vector<float>& want, double share) {
+// `share` of each value; `least` for those that the type holds less exactly.
+std::vector<double> Relative(const std::vector<float>& want, double share, double least = 1e-30) {
   std::vector<double> tolerance;
-  for (float value : want) tolerance.push_back(share * std::fabs(double{value}) + 1e-30);
+  for (float value : want) tolerance.push_back(share * std::fabs(double{value}) + least);
   return tolerance;
+}
+
+// The reference computes in float32 alone.
+ashlar_dtype On(const Side& side, ashlar_dtype dtype) {
+  return side.is_reference() ? ASHLAR_F32 : dtype;
 }
 
 std::string Extents(int64_t rows, int64_t cols) {
@@ -49,15 +55,16 @@ void EmbedCase(const Context& c) {
 
 void GatherCase(const Context& c) {
   const int64_t m = c.random.Int(1, 20), n = c.random.Int(1, 30), cols = c.random.Int(1, 600);
-  const std::vector<float> x = c.random.Normals(m * cols);
+  const ashlar_dtype dtype = PickFloat(c.random);
+  const std::vector<float> x = Rounded(dtype, c.random.Normals(m * cols));
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < n; ++i) rows.push_back(static_cast<int32_t>(c.random.Int(0, m - 1)));
   const auto run = [&](const Side& side) {
-    const Array<float> in(side, x, false), out(side, Poisoned(n * cols));
+    const ashlar_dtype as = On(side, dtype);
+    const Stored in(side, as, x), out(side, as, Poisoned(n * cols));
     const Array<int32_t> index(side, rows, false);
-    side.Must(side.table().gather(side.device(), side.stream(),
-                                  Dense(out.data(), ASHLAR_F32, {n, cols}),
-                                  Dense(in.data(), ASHLAR_F32, {m, cols}), index.data()));
+    side.Must(side.table().gather(side.device(), side.stream(), Dense(out.data(), as, {n, cols}),
+                                  Dense(in.data(), as, {m, cols}), index.data()));
     return out.Read();
   };
   const std::vector<float> want = run(c.reference);
@@ -67,15 +74,17 @@ void GatherCase(const Context& c) {
 // All terms of the mean are positive: float32 sums keep their relative error small.
 void NormCase(const Context& c) {
   const int64_t n = c.random.Int(1, 12), cols = c.random.Int(1, 3000);
-  const std::vector<float> x = c.random.Normals(n * cols, c.random.Pick<double>({1e-3, 1, 100}));
-  const std::vector<float> base = c.random.Normals(n * cols), weight = c.random.Normals(cols);
+  const ashlar_dtype dtype = PickFloat(c.random);
+  const double deviation = c.random.Pick<double>({dtype == ASHLAR_F16 ? 1e-1 : 1e-3, 1, 100});
+  const std::vector<float> x = Rounded(dtype, c.random.Normals(n * cols, deviation));
+  const std::vector<float> base = Rounded(dtype, c.random.Normals(n * cols));
+  const std::vector<float> weight = c.random.Normals(cols);
   const bool add = c.random.Chance(0.5);
   const auto run = [&](const Side& side, std::vector<float>* total) {
-    const Array<float> in(side, x), sum(side, base), w(side, weight, false);
-    const Array<float> out(side, Poisoned(n * cols));
-    const auto matrix = [&](const Array<float>& a) {
-      return Dense(a.data(), ASHLAR_F32, {n, cols});
-    };
+    const ashlar_dtype as = On(side, dtype);
+    const Stored in(side, as, x), sum(side, as, base), out(side, as, Poisoned(n * cols));
+    const Array<float> w(side, weight, false);
+    const auto matrix = [&](const Stored& a) { return Dense(a.data(), as, {n, cols}); };
     const ashlar_tensor vector = Dense(w.data(), ASHLAR_F32, {cols});
     if (add) {
       side.Must(side.table().add_rms_norm(side.device(), side.stream(), matrix(out), matrix(sum),
@@ -89,29 +98,34 @@ void NormCase(const Context& c) {
   };
   std::vector<float> want_sum, got_sum;
   const std::vector<float> want = run(c.reference, &want_sum), got = run(c.plugin, &got_sum);
-  c.report.Compare(c.op, Extents(n, cols), got, want, Relative(want, 1e-5));
-  c.report.Compare("norm sum", Extents(n, cols), got_sum, want_sum, Relative(want_sum, 0));
+  const double step = dtype == ASHLAR_F32 ? 0 : RoundingStep(dtype);  // of the sum and the result
+  c.report.Compare(c.op, Extents(n, cols), got, want, Relative(want, 1e-5 + 2 * step, 1e-7));
+  c.report.Compare("norm sum", Extents(n, cols), got_sum, want_sum, Relative(want_sum, step));
 }
 
 void ActivationCase(const Context& c) {
   const int64_t n = c.random.Int(1, 20), width = c.random.Int(1, 700);
-  const std::vector<float> x = c.random.Normals(n * 2 * width, 3);
+  const ashlar_dtype dtype = PickFloat(c.random);
+  const std::vector<float> x = Rounded(dtype, c.random.Normals(n * 2 * width, 3));
   const auto activation = c.random.Chance(0.5) ? ASHLAR_SILU : ASHLAR_GELU_TANH;
   const auto run = [&](const Side& side) {
-    const Array<float> in(side, x, false), out(side, Poisoned(n * width));
-    side.Must(side.table().gated_activation(
-        side.device(), side.stream(), Dense(out.data(), ASHLAR_F32, {n, width}),
-        Dense(in.data(), ASHLAR_F32, {n, 2 * width}), activation));
+    const ashlar_dtype as = On(side, dtype);
+    const Stored in(side, as, x), out(side, as, Poisoned(n * width));
+    side.Must(side.table().gated_activation(side.device(), side.stream(),
+                                            Dense(out.data(), as, {n, width}),
+                                            Dense(in.data(), as, {n, 2 * width}), activation));
     return out.Read();
   };
   const std::vector<float> want = run(c.reference);
   // 1 + tanh of a large negative value cancels: absolute errors of float32 there.
+  const double step = dtype == ASHLAR_F32 ? 0 : RoundingStep(dtype);
+  const double least = dtype == ASHLAR_F16 ? 1e-7 : 1e-30;
   std::vector<double> tolerance;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t col = 0; col < width; ++col) {
       const double gate = x[static_cast<size_t>(i * 2 * width + col)];
       const double up = x[static_cast<size_t>(i * 2 * width + width + col)];
-      tolerance.push_back(4e-6 * std::fabs(gate * up) + 1e-30);
+      tolerance.push_back((4e-6 + step) * std::fabs(gate * up) + least);
     }
   }
   c.report.Compare(c.op, Extents(n, width), run(c.plugin), want, tolerance);
@@ -119,16 +133,19 @@ void ActivationCase(const Context& c) {
 
 void AddCase(const Context& c) {
   const int64_t n = c.random.Int(1, 20), cols = c.random.Int(1, 700);
-  const std::vector<float> a = c.random.Normals(n * cols), b = c.random.Normals(n * cols);
+  const ashlar_dtype dtype = PickFloat(c.random);
+  const std::vector<float> a = Rounded(dtype, c.random.Normals(n * cols));
+  const std::vector<float> b = Rounded(dtype, c.random.Normals(n * cols));
   const auto run = [&](const Side& side) {
-    const Array<float> sum(side, a), x(side, b, false);
-    side.Must(side.table().add(side.device(), side.stream(),
-                               Dense(sum.data(), ASHLAR_F32, {n, cols}),
-                               Dense(x.data(), ASHLAR_F32, {n, cols})));
+    const ashlar_dtype as = On(side, dtype);
+    const Stored sum(side, as, a), x(side, as, b);
+    side.Must(side.table().add(side.device(), side.stream(), Dense(sum.data(), as, {n, cols}),
+                               Dense(x.data(), as, {n, cols})));
     return sum.Read();
   };
   const std::vector<float> want = run(c.reference);
-  c.report.Compare(c.op, Extents(n, cols), run(c.plugin), want, Relative(want, 0));
+  c.report.Compare(c.op, Extents(n, cols), run(c.plugin), want,
+                   Relative(want, dtype == ASHLAR_F32 ? 0 : RoundingStep(dtype), 1e-7));
 }
 
 void CopyBlocksCase(const Context& c) {
