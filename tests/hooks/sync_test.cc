@@ -73,6 +73,23 @@ TEST(Sync, RejectedPodTellsItsOwnReason) {
   ExpectGolden("rejected.json", PrettyStatus(cluster));
 }
 
+TEST(Sync, ModelOnAnotherVendorsDeviceIsNotReady) {
+  Json spec = Demo();
+  spec["accelerator"] = {{"vendor", "nvidia"}};
+  HooksCluster cluster(spec);
+  cluster.Sync();
+  cluster.SetReady(1);
+  cluster.SetPods();
+  cluster.Sync();
+  EXPECT_EQ(cluster.Reason("Ready"), "WrongVendor");
+  EXPECT_EQ(cluster.Message("PlatformDetected"),
+            "spec.accelerator.vendor is nvidia, but a pod runs on cpu (AMD EPYC 7763)");
+  cluster.Change("accelerator", {{"vendor", "nvidia"}, {"onMismatch", "Degrade"}});
+  cluster.Sync();
+  EXPECT_EQ(cluster.Truth("PlatformDetected"), "True");
+  EXPECT_EQ(cluster.Reason("Degraded"), "WrongVendor");
+}
+
 TEST(Sync, LastFailureOutlivesThePodAndKeepsItsTime) {
   HooksCluster cluster(Demo());
   cluster.Sync();
