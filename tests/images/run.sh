@@ -36,7 +36,7 @@ inside() { # kind command...
 
 # The tree holds what it should and nothing that helps an intruder, and is at most MIB large.
 assemble() { # kind MIB
-  local kind=$1 most=$2 bytes file
+  local kind=$1 most=$2 bytes file loader
   "$root/manifests/images/assemble.sh" "$kind" "$folder/$kind" "$build" "$gpu"
   bytes=$(du -sb "$folder/$kind" | cut -f1)
   echo "images: $kind: $((bytes >> 20)) MiB, at most $most"
@@ -44,8 +44,9 @@ assemble() { # kind MIB
   [ -z "$(find "$folder/$kind" -perm /6000 -o -type f -perm /022 -o -not -user root)" ] || fail "$kind: setuid, writable or foreign files"
   [ -z "$(find "$folder/$kind" -name 'sh' -o -name 'bash' -o -name 'busybox' -o -name 'dpkg')" ] || fail "$kind: a shell or a package manager"
   # Every library of a plugin is found inside; a program that lacks one does not run.
+  loader=$(cd "$folder/$kind" && ls lib*/ld-linux-*)
   while read -r file; do
-    inside "$kind" "$(cd "$folder/$kind" && echo /lib*/ld-linux-*)" --list "/usr/lib/ashlar/$file" >"$folder/list" || fail "$kind: $file does not load"
+    inside "$kind" "/$loader" --list "/usr/lib/ashlar/$file" >"$folder/list" || fail "$kind: $file does not load"
     ! grep 'not found' "$folder/list" || fail "$kind: $file lacks a library"
   done < <(ls "$folder/$kind/usr/lib/ashlar" 2>/dev/null)
 }
