@@ -4,5 +4,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 control_plane=$here/../cluster/control-plane.sh
 "$control_plane" go || { echo "SKIPPED: chart tests"; exit 0; }
-"$control_plane" build helm
-exec "$1/bin/python" "$here/test_chart.py" "${KC_CACHE:-$HOME/.cache/ashlar/control-plane}/bin/helm"
+"$control_plane" build helm kubectl
+tools=${KC_CACHE:-$HOME/.cache/ashlar/control-plane}/bin
+"$1/bin/python" "$here/test_chart.py" "$tools/helm"
+"$1/bin/python" "$here/test_monitoring.py" "$tools/helm" "$tools/kubectl"

@@ -42,6 +42,20 @@ class Readme(unittest.TestCase):
             for target in targets:
                 self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), target)), f"{page}: {target}")
 
+    def test_tests_that_are_named_exist(self):
+        with open(os.path.join(ROOT, "docs", "pains.md")) as file:
+            named = set(re.findall(r"`(\w+\.\w+|test_\w+)`", file.read()))
+        there = set()
+        for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
+            for name in files:
+                if name.endswith((".cc", ".py")):
+                    with open(os.path.join(folder, name)) as file:
+                        text = file.read()
+                    there |= {f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", text, re.M)}
+                    there |= set(re.findall(r"def (test_\w+)", text))
+        self.assertGreater(len(named), 40)
+        self.assertEqual(named - there, set())
+
     def test_make_targets_exist(self):
         with open(os.path.join(ROOT, "Makefile")) as file:
             targets = set(re.findall(r"^([a-z0-9-]+):", file.read(), re.M))
