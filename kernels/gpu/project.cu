@@ -187,15 +187,26 @@ void Choose(Call& c) {
   }
 }
 
+// The type of x after a norm that is a kernel of its own.
+ashlar_dtype NormedType(const Call& c) { return c.type == ASHLAR_F32 ? c.a.x.dtype : c.type; }
+
+// Whether some part is multiplied with x in another form than it comes in.
+bool Converts(const Call& c, bool norm_apart) {
+  const ashlar_dtype dtype = norm_apart ? NormedType(c) : c.a.x.dtype;
+  const bool padded = c.weight.cols == c.weight.pitch && (norm_apart || HasEights(c.a.x));
+  for (const ashlar_weight::Part& part : c.weight.parts) {
+    if (part.dtype != ASHLAR_F32 && !(padded && part.dtype == dtype)) return true;
+  }
+  return false;
+}
+
 // Sizes what the kernels pass to each other, and takes it from the device's scratch.
 bool TakeScratch(Call& c, void** normed) {
   const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
   const bool norm_apart = c.a.norm.data != nullptr && !c.norm_inside;
-  const int64_t normed_bytes = norm_apart ? round_up(padded * ElementBytes(c.x.dtype)) : 0;
-  const bool ready = c.x.dtype == c.type && c.weight.cols == c.weight.pitch &&
-                     (norm_apart || IsPlain(c.x, c.type));
-  const int64_t room_bytes = ready ? 0 : round_up(padded * 2);
+  const int64_t normed_bytes = norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
+  const int64_t room_bytes = Converts(c, norm_apart) ? round_up(padded * 2) : 0;
   const bool wide = c.a.gated != 0 && !c.skinny;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
   if (normed_bytes + room_bytes + wide_bytes == 0) return true;
@@ -220,8 +231,7 @@ int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projectio
   void* normed = nullptr;
   if (!TakeScratch(c, &normed)) return Failed("project: out of memory");
   if (args->norm.data != nullptr && !c.norm_inside) {
-    const ashlar_dtype type = c.type == ASHLAR_F32 ? c.x.dtype : c.type;
-    c.x = Matrix(normed, type, c.x.shape[0], weight.cols, weight.pitch);
+    c.x = Matrix(normed, NormedType(c), c.x.shape[0], weight.cols, weight.pitch);
     if (RmsNorm(device, stream, c.x, args->x, args->norm, args->eps) != ASHLAR_OK) {
       return ASHLAR_FAILED;
     }

@@ -1,5 +1,7 @@
 #include "gpu/matmul_cases.h"
 
+#include <algorithm>
+
 #include "gpu/number.h"
 
 namespace ashlar::gpu_test {
@@ -64,6 +66,7 @@ RandomWeight RandomWeight::Make(Random& random, bool halves) {
       random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32, ASHLAR_Q8_0});
   const bool tall = random.Chance(0.1);           // more rows than a device's blocks take at once
   const bool deep = !tall && random.Chance(0.1);  // more of x than shared memory holds
+  const bool mixed = dtype != ASHLAR_Q8_0 && random.Chance(0.2);
   w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
   w.desc.cols = deep                   ? 32 * random.Int(75, 450)
                 : dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
@@ -72,12 +75,13 @@ RandomWeight RandomWeight::Make(Random& random, bool halves) {
                                        : random.Int(1, 700);
   for (int32_t i = 0; i < w.desc.parts; ++i) {
     w.desc.dtype[i] = dtype;
+    if (mixed) w.desc.dtype[i] = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
     w.desc.rows[i] = tall                 ? random.Int(2200, 6000)
                      : random.Chance(0.5) ? 16 * random.Int(1, 6)
                                           : random.Int(1, 90);
     if (halves) w.desc.rows[i] = w.desc.parts == 1 ? 2 * w.desc.rows[i] : w.desc.rows[0];
     w.rows += w.desc.rows[i];
-    w.sources.push_back(RandomBytes(dtype, w.desc.rows[i] * w.desc.cols, random));
+    w.sources.push_back(RandomBytes(w.desc.dtype[i], w.desc.rows[i] * w.desc.cols, random));
   }
   return w;
 }
@@ -92,11 +96,19 @@ ashlar_weight* RandomWeight::Create(const Side& side) const {
 
 const char* RandomWeight::Name() const {
   const char* names[] = {"f32", "f16", "bf16"};
+  for (int32_t i = 1; i < desc.parts; ++i) {
+    if (desc.dtype[i] != desc.dtype[0]) return "mixed";
+  }
   return desc.dtype[0] == ASHLAR_Q8_0 ? "q8_0" : names[desc.dtype[0]];
 }
 
 double RandomWeight::Step() const {
-  return desc.dtype[0] == ASHLAR_F32 ? 2e-6 : desc.dtype[0] == ASHLAR_F16 ? 0x1p-11 : 0x1p-7;
+  double step = 2e-6;
+  for (int32_t i = 0; i < desc.parts; ++i) {
+    if (desc.dtype[i] == ASHLAR_F32) continue;
+    step = std::max(step, desc.dtype[i] == ASHLAR_F16 ? 0x1p-11 : 0x1p-7);
+  }
+  return step;
 }
 
 double RandomWeight::RowNorm() const {
