@@ -223,14 +223,14 @@ class Cluster:
                  for item in self.list(kind, namespace, f"ashlar.dev/model={model}")}
         return found
 
-    def kill_container(self, model, namespace=MODELS):
-        """SIGKILL to the program of the model's first pod."""
+    def signal_container(self, model, number, namespace=MODELS):
+        """To the program of the model's first pod."""
         host = self.pods(model, namespace)[0]["status"]["podIP"]
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/comm") as name, open(f"/proc/{pid}/net/fib_trie") as addresses:
                     if name.read().strip() == "ashlar" and host + "\n" in addresses.read():
-                        os.kill(int(pid), signal.SIGKILL)
+                        os.kill(int(pid), number)
                         return
             except OSError:
                 pass

@@ -1,4 +1,5 @@
 """What breaks under a model that serves: hooks, the API server, a node, what others change."""
+import signal
 import time
 import unittest
 
@@ -80,12 +81,25 @@ class Faults(ClusterTest):
         self.apply(quick_demo("died"))
         self.c.ready("died")
         [pod] = self.c.pods("died")
-        self.c.kill_container("died")
+        self.c.signal_container("died", signal.SIGKILL)
         self.c.wait("it is not ready", 30, lambda: self.c.condition("died").get("status") == "False")
         self.c.ready("died", 120)
         [again] = self.c.pods("died")
         self.assertEqual(again["metadata"]["uid"], pod["metadata"]["uid"])
         self.assertEqual(again["status"]["containerStatuses"][0]["restartCount"], 1)
+
+    def test_a_process_that_stands_still_for_six_seconds_is_not_restarted(self):
+        self.apply(quick_demo("stopped"))
+        self.c.ready("stopped")
+        with Load(self.c.address("stopped")) as load:
+            self.c.signal_container("stopped", signal.SIGSTOP)
+            time.sleep(6)
+            self.c.signal_container("stopped", signal.SIGCONT)
+            time.sleep(5)
+        self.assertEqual([failure for failure in load.failures if failure.seconds > 0.5], [], "what had begun was lost")
+        self.c.ready("stopped")
+        [pod] = self.c.pods("stopped")
+        self.assertEqual(pod["status"]["containerStatuses"][0]["restartCount"], 0)
 
 
 if __name__ == "__main__":
