@@ -83,10 +83,10 @@ func (k *kubelet) onPod(ctx context.Context, pod *corev1.Pod) {
 		w.update(pod)
 		return
 	}
-	w := newWorker(k, pod)
+	w := newWorker(ctx, k, pod)
 	k.workers[pod.UID] = w
 	go func() {
-		w.run(ctx)
+		w.run()
 		k.mutex.Lock()
 		delete(k.workers, pod.UID)
 		k.mutex.Unlock()

@@ -29,7 +29,8 @@ type worker struct {
 	dir             string
 	ip              netip.Addr
 	restarts        int
-	cancel          context.CancelFunc // when the pod was deleted by force
+	ctx             context.Context
+	cancel          context.CancelFunc // for a pod deleted by force
 
 	mutex    sync.Mutex
 	latest   *corev1.Pod
@@ -38,10 +39,11 @@ type worker struct {
 	changed  chan struct{} // `seen` waits to be written
 }
 
-func newWorker(k *kubelet, pod *corev1.Pod) *worker {
+func newWorker(ctx context.Context, k *kubelet, pod *corev1.Pod) *worker {
 	w := &worker{kubelet: k, uid: pod.UID, namespace: pod.Namespace, name: pod.Name,
 		dir: filepath.Join(k.dir, "pods", string(pod.UID)), latest: pod,
-		deleting: make(chan struct{}), changed: make(chan struct{}, 1), cancel: func() {}}
+		deleting: make(chan struct{}), changed: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.update(pod)
 	return w
 }
@@ -74,10 +76,9 @@ func (w *worker) isDeleting() bool {
 	}
 }
 
-func (w *worker) run(ctx context.Context) {
-	ctx, w.cancel = context.WithCancel(ctx)
+func (w *worker) run() {
 	defer w.cancel()
-	pod := w.pod()
+	ctx, pod := w.ctx, w.pod()
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
