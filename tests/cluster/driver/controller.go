@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -56,6 +57,9 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 	if err != nil {
 		return err
 	}
+	if err := c.readDefinition(ctx); err != nil {
+		return err
+	}
 	for _, rule := range c.spec.Spec.ChildResources {
 		kind, err := c.resources.get(rule.resourceRule, func(_, child *unstructured.Unstructured) { c.enqueueOwner(child) })
 		if err != nil {
@@ -72,6 +76,27 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 	<-ctx.Done()
 	c.queue.ShutDown()
 	return nil
+}
+
+// readDefinition looks at the parent's definition and needs the right to watch all of them, as
+// Metacontroller does.
+func (c *controller) readDefinition(ctx context.Context) error {
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	watch, err := c.dynamic.Resource(definitions).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	watch.Stop()
+	list, err := c.dynamic.Resource(definitions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, definition := range list.Items {
+		if definition.GetName() == c.parents.gvr.GroupResource().String() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no definition", c.parents.gvr.GroupResource())
 }
 
 func (c *controller) onParent(old, parent *unstructured.Unstructured) {
