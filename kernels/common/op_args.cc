@@ -5,8 +5,8 @@
 namespace ashlar {
 namespace {
 
-std::string CheckAttentionTensors(const ashlar_attention& a) {
-  std::string wrong = CheckKv(a.kv);
+std::string CheckAttentionTensors(const ashlar_attention& a, uint32_t kv_dtypes) {
+  std::string wrong = CheckKv(a.kv, kv_dtypes);
   if (wrong.empty()) wrong = CheckHeads("q", a.q, -1, -1, a.kv.head_dim);
   if (wrong.empty()) wrong = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim_v);
   if (wrong.empty() && (a.q.shape[1] < 1 || a.q.shape[1] % a.kv.kv_heads != 0)) {
@@ -42,8 +42,8 @@ std::string CheckSequence(const ashlar_attention& a, int32_t s) {
 
 }  // namespace
 
-std::string CheckQkvPrepare(const ashlar_qkv_prepare& a) {
-  std::string wrong = CheckKv(a.kv);
+std::string CheckQkvPrepare(const ashlar_qkv_prepare& a, uint32_t kv_dtypes) {
+  std::string wrong = CheckKv(a.kv, kv_dtypes);
   const int64_t dim = a.kv.head_dim, kv_heads = a.kv.kv_heads;
   if (wrong.empty() && a.kv.head_dim_v != dim) wrong = "qkv_prepare: K and V heads differ in size";
   if (wrong.empty()) wrong = CheckHeads("q_out", a.q_out, -1, -1, dim);
@@ -69,8 +69,8 @@ std::string CheckQkvPrepare(const ashlar_qkv_prepare& a) {
   return wrong;
 }
 
-std::string CheckAttention(const ashlar_attention& a) {
-  std::string wrong = CheckAttentionTensors(a);
+std::string CheckAttention(const ashlar_attention& a, uint32_t kv_dtypes) {
+  std::string wrong = CheckAttentionTensors(a, kv_dtypes);
   if (!wrong.empty()) return wrong;
   if (a.query_start[0] != 0) return "attention: query_start does not begin with 0";
   for (int32_t s = 0; s < a.sequences && wrong.empty(); ++s) wrong = CheckSequence(a, s);

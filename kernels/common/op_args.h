@@ -6,15 +6,16 @@
 #include <string>
 
 #include "ashlar_plugin.h"
+#include "common/shapes.h"
 
 namespace ashlar {
 
-// Tensors, rotation, and every slot within the cache.
-std::string CheckQkvPrepare(const ashlar_qkv_prepare& args);
+// Tensors, rotation, and every slot within the cache, whose elements are of one of `kv_dtypes`.
+std::string CheckQkvPrepare(const ashlar_qkv_prepare& args, uint32_t kv_dtypes = kHostKvDtypes);
 
 // Tensors, and for each sequence its queries, context and those blocks that a visible key needs;
 // other entries of the table are not looked at.
-std::string CheckAttention(const ashlar_attention& args);
+std::string CheckAttention(const ashlar_attention& args, uint32_t kv_dtypes = kHostKvDtypes);
 
 // Position in its sequence of query token `token` (index in the step).
 inline int64_t QueryPosition(const ashlar_attention& args, int32_t sequence, int64_t token) {

@@ -49,10 +49,12 @@ std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size) 
   return Check(name, t, 1, &size);
 }
 
-std::string CheckKv(const ashlar_kv_view& kv) {
+std::string CheckKv(const ashlar_kv_view& kv, uint32_t dtypes) {
   if (kv.base == nullptr) return "kv: no data";
-  if (kv.dtype != ASHLAR_F32 && kv.dtype != ASHLAR_F16 && kv.dtype != ASHLAR_BF16) {
-    return "kv: dtype is not float32, float16 or bfloat16";
+  if ((ASHLAR_DTYPE_BIT(kv.dtype) & dtypes) == 0) {
+    return std::string("kv: dtype is not float32, float16") +
+           ((dtypes & ASHLAR_DTYPE_BIT(ASHLAR_F8_E4M3)) != 0 ? ", bfloat16 or float8"
+                                                             : " or bfloat16");
   }
   if (kv.blocks < 1 || kv.block_tokens < 1 || kv.kv_heads < 1 || kv.head_dim < 1 ||
       kv.head_dim_v < 1) {

@@ -17,11 +17,16 @@ std::string CheckHeads(const char* name, const ashlar_tensor& t, int64_t tokens,
                        int64_t dim);
 // f32 [size], dense.
 std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size);
-// Float elements, positive extents, strides of whole elements.
-std::string CheckKv(const ashlar_kv_view& kv);
+// Caches that every host plugin takes: ASHLAR_DTYPE_BIT of their element types.
+inline constexpr uint32_t kHostKvDtypes =
+    ASHLAR_DTYPE_BIT(ASHLAR_F32) | ASHLAR_DTYPE_BIT(ASHLAR_F16) | ASHLAR_DTYPE_BIT(ASHLAR_BF16);
+// Elements of one of `dtypes`, positive extents, strides of whole elements.
+std::string CheckKv(const ashlar_kv_view& kv, uint32_t dtypes);
 
-// Of F32, F16 and BF16.
-inline int64_t FloatBytes(ashlar_dtype dtype) { return dtype == ASHLAR_F32 ? 4 : 2; }
+// Of F32, F16, BF16 and F8_E4M3.
+inline int64_t FloatBytes(ashlar_dtype dtype) {
+  return dtype == ASHLAR_F32 ? 4 : dtype == ASHLAR_F8_E4M3 ? 1 : 2;
+}
 
 inline float* Row(const ashlar_tensor& t, int64_t row) {
   return reinterpret_cast<float*>(static_cast<char*>(t.data) + row * t.stride[0]);

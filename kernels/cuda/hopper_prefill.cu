@@ -76,7 +76,7 @@ hopper::AttentionParams KernelParams(const AttentionParams& p, int64_t unit, int
   h.context = p.args.context;
   h.table_stride = p.args.table_stride;
   h.out = static_cast<char*>(p.args.out.data);
-  h.out_row_bytes = p.out_row_bytes;
+  h.out_row_bytes = p.args.out.stride[0];
   h.sequences = p.args.sequences;
   h.kv_heads = kv.kv_heads;
   h.group = p.group;

@@ -1,4 +1,4 @@
-// Which kernels carry out a step of attention, and how far its keys are divided.
+// Which kernels carry out a step of attention.
 #include <algorithm>
 #include <string_view>
 
@@ -9,10 +9,6 @@
 
 namespace ashlar::gpu_kernels {
 namespace {
-
-constexpr int kSplitStep = 64;    // keys: a whole number of tiles of every shape
-constexpr int kBlocksWanted = 4;  // for each multiprocessor, to keep memory busy
-constexpr int64_t kMostSplits = 128;
 
 bool IsNamed(int32_t row, std::string_view name) { return ThisPlatform().rows[row].name == name; }
 
@@ -38,6 +34,7 @@ std::string Check(int32_t row, const ashlar_attention& a) {
            std::to_string(a.kv.kv_heads) + " KV heads";
   }
   if (a.sequences < 0 || a.window < 0) return "attention: negative sequences or window";
+  if (!(a.scale > 0)) return "attention: scale is not positive";
   return "";
 }
 
@@ -48,23 +45,20 @@ int Log2(int value) {
   return -1;
 }
 
-bool Aligned(const ashlar_kv_view& kv) {
-  const auto base = static_cast<int64_t>(reinterpret_cast<uintptr_t>(kv.base));
-  return (base | kv.block_stride | kv.head_stride | kv.token_stride) % 16 == 0;
+bool Aligned(const void* base, int64_t strides) {
+  return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(base)) | strides) % 16 == 0;
 }
 
-// As many blocks as keep the device busy, each with at least kSplitStep keys.
-void ChooseSplits(const ashlar_device& device, AttentionParams& p) {
-  const int64_t blocks = int64_t{p.args.sequences} * p.args.kv.kv_heads;
-  const int64_t keys = p.args.window > 0
-                           ? std::min(p.args.max_context, p.args.window + p.args.max_query)
-                           : p.args.max_context;
-  const int64_t wanted =
-      std::clamp<int64_t>(kBlocksWanted * device.facts.multiprocessors / blocks, 1, kMostSplits);
-  int64_t each = (keys + wanted - 1) / wanted;
-  each = std::max<int64_t>((each + kSplitStep - 1) / kSplitStep, 1) * kSplitStep;
-  p.split_keys = static_cast<int>(each);
-  p.splits = static_cast<int>((p.args.max_context + each - 1) / each);
+gpu::Error Launch(ashlar_dtype stored, const AttentionLaunch& launch, gpu::Stream stream,
+                  const AttentionParams& p) {
+  switch (stored) {
+    case ASHLAR_BF16:
+      return LaunchAttentionBF16(launch, stream, p);
+    case ASHLAR_F16:
+      return LaunchAttentionF16(launch, stream, p);
+    default:
+      return LaunchAttentionF8(launch, stream, p);
+  }
 }
 
 }  // namespace
@@ -79,38 +73,37 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
 
   AttentionParams p{};
   p.args = *args;
-  p.q_row_bytes = args->q.stride[0];
-  p.out_row_bytes = args->out.stride[0];
   p.group = static_cast<int>(args->q.shape[1] / args->kv.kv_heads);
   p.scale_log2 = args->scale * 1.4426950408889634f;
   p.block_shift = Log2(args->kv.block_tokens);
-  p.aligned = Aligned(args->kv);
+  const ashlar_kv_view& kv = args->kv;
+  p.aligned = Aligned(kv.base, kv.block_stride | kv.head_stride | kv.token_stride);
+  p.aligned_q = Aligned(args->q.data, args->q.stride[0]);
+  p.aligned_out = Aligned(args->out.data, args->out.stride[0]);
 
   AttentionLaunch launch;
   launch.wave = device->facts.wave;
+  launch.multiprocessors = device->facts.multiprocessors;
   // A batch-invariant result takes one kernel for every length. A group of more heads than a tile
   // has rows fills the other kernel even with one token.
   const bool lone_prompt = args->sequences == 1 && args->max_query * p.group > kTile;
-  launch.splits = !device->invariant && p.group <= kTile && !lone_prompt;
-  launch.tiles = !launch.splits || args->max_query * p.group > kTile;
-  p.only_long = launch.splits;
+  launch.decode = !device->invariant && p.group <= kTile && !lone_prompt;
+  launch.tiles = !launch.decode || args->max_query * p.group > kTile;
+  p.only_long = launch.decode;
   if (launch.tiles && IsNamed(row, ThisPlatform().prefill) && device->prefill != nullptr) {
     gpu::Error error = gpu::kSuccess;
     launch.tiles = !device->prefill->Launch(StreamOf(stream), p, &error);
     if (error != gpu::kSuccess) return Checked(error, "attention");
   }
-  if (launch.splits) {
-    ChooseSplits(*device, p);
-    if (p.splits > 1) {
-      const int64_t parts =
-          int64_t{args->sequences} * args->kv.kv_heads * p.splits * kTile * (args->kv.head_dim + 2);
-      p.parts = static_cast<float*>(device->Scratch(parts * int64_t{sizeof(float)}));
-      if (p.parts == nullptr) return Failed("attention: out of memory for the parts of a sum");
+  if (launch.decode) {
+    const int64_t parts = DecodeBlocks(launch.multiprocessors) * PartFloats(kv.head_dim);
+    p.parts = static_cast<float*>(device->Scratch(parts * int64_t{sizeof(float)}));
+    p.arrivals = device->Counters(int64_t{args->sequences} * kv.kv_heads);
+    if (p.parts == nullptr || p.arrivals == nullptr) {
+      return Failed("attention: out of memory for the parts of a sum");
     }
   }
-  return Checked(args->kv.dtype == ASHLAR_BF16 ? LaunchAttentionBF16(launch, StreamOf(stream), p)
-                                               : LaunchAttentionF16(launch, StreamOf(stream), p),
-                 "attention");
+  return Checked(Launch(kv.dtype, launch, StreamOf(stream), p), "attention");
 }
 
 }  // namespace ashlar::gpu_kernels

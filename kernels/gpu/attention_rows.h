@@ -1,45 +1,21 @@
-// What an attention launch is given, the tiles that it works in, and which rows belong to which
-// block. A row is a (token, head of the group) pair of one sequence and KV head, token-major.
+// What an attention launch is given, which rows belong to which block, and where they lie. A row is
+// a (token, head of the group) pair of one sequence and KV head, token-major.
 #pragma once
 
-#include "matrix.h"
+#include "cache_tile.h"
 
 namespace ashlar::gpu_kernels {
 
 struct AttentionParams {
   ashlar_attention args;
-  int64_t q_row_bytes, out_row_bytes;  // between tokens
-  int group;                           // query heads that share a KV head
-  float scale_log2;                    // scores in powers of two
-  int block_shift;                     // log2 of block_tokens, or -1
-  bool aligned;                        // entries of the cache begin at multiples of 16 bytes
-  bool only_long;                      // skip sequences that kSplitKeys carries out
-  int split_keys, splits;              // kSplitKeys: keys of one block, blocks of one sequence
-  // [sequences, kv_heads, splits, 16 rows, head_dim + 2]: weighted sum, then largest score and sum
-  // of weights. NULL with one split.
-  float* parts;
-};
-
-template <int kHeadDim, bool kSplitKeys>
-struct AttentionShape {
-  static constexpr bool kWide = kHeadDim > 128;
-  static constexpr int kWaves = (kSplitKeys ? 2 : 4) / (kWide ? 2 : 1);
-  static constexpr int kKeys = kSplitKeys ? kChunk * kWaves : (kWide ? 32 : 64);  // of one tile
-  static constexpr int kWaveKeys = kSplitKeys ? kChunk : kKeys;
-  static constexpr int kRows = kSplitKeys ? kTile : kTile * kWaves;
-  static constexpr int kPaddedDim = (kHeadDim + kChunk - 1) / kChunk * kChunk;
-  static constexpr int kChunks = kPaddedDim / kChunk;
-  // Rows of K lie an odd multiple of 64 bytes apart and rows of V one of 16, so that the lanes of
-  // one access meet all banks.
-  static constexpr int kKeyPitch = kPaddedDim + (kPaddedDim % 64 == 0 ? 32 : 0);
-  static constexpr int kValuePitch = (kHeadDim + 15) / 16 * 16 + 8;
-#if defined(ASHLAR_GPU_HIP)
-  static constexpr int kStages = 1;
-#else
-  static constexpr int kStages = 2;
-#endif
-  static constexpr int kStageElements = kKeys * (kKeyPitch + kValuePitch);
-  static constexpr size_t kSharedBytes = 2 * (size_t{kStages} * kStageElements + kRows * kKeyPitch);
+  int group;                    // query heads that share a KV head
+  float scale_log2;             // scores in powers of two
+  int block_shift;              // log2 of block_tokens, or -1
+  bool aligned;                 // entries of the cache begin at multiples of 16 bytes
+  bool aligned_q, aligned_out;  // so do the rows of q and of out
+  bool only_long;               // tiles: skip sequences that DecodeKernel carries out
+  float* parts;                 // DecodeKernel: two parts of a sum for each block
+  uint32_t* arrivals;           // DecodeKernel: [sequences, kv_heads], 0 between launches
 };
 
 // The rows of one block: which sequence, and its packed rows from `first` on.
@@ -47,6 +23,19 @@ struct RowTile {
   int sequence = -1;
   int first = 0, rows = 0;  // rows: of the whole sequence
   int query_start = 0, queries = 0, context = 0;
+
+  // Of the token of a packed row, in its sequence.
+  GPU_DEVICE int Position(const AttentionParams& p, int row) const {
+    return context - queries + row / p.group;
+  }
+  // Of the first packed row of the sequence, and of its last.
+  GPU_DEVICE int FirstPosition() const { return context - queries; }
+  GPU_DEVICE int LastPosition() const { return context - 1; }
+  // The first key that a query at this position sees.
+  GPU_DEVICE static int Oldest(const AttentionParams& p, int position) {
+    const int visible = position - p.args.window + 1;
+    return p.args.window > 0 && visible > 0 ? visible : 0;
+  }
 };
 
 GPU_DEVICE int PackedRows(const AttentionParams& p, int sequence) {
@@ -81,5 +70,117 @@ GPU_DEVICE RowTile FindTile(const AttentionParams& p, int index, int tile_rows) 
       static_cast<int>(int64_t{p.args.query_start[low]} * p.group / tile_rows + low);
   return TileOf(p, low, (index - begins) * tile_rows);
 }
+
+GPU_DEVICE CacheWalk WalkOf(const AttentionParams& p, int sequence, int kv_head) {
+  const ashlar_kv_view& kv = p.args.kv;
+  return {static_cast<const char*>(kv.base) + kv_head * kv.head_stride,
+          p.args.block_table + sequence * p.args.table_stride,
+          kv.block_stride,
+          kv.token_stride,
+          p.block_shift,
+          kv.block_tokens};
+}
+
+// The head of the group of a packed row in a tensor of heads: q or out.
+GPU_DEVICE char* HeadOf(const AttentionParams& p, const ashlar_tensor& heads, const RowTile& tile,
+                        int kv_head, int row) {
+  const int64_t token = tile.query_start + row / p.group;
+  const int64_t head = kv_head * p.group + row % p.group;
+  return static_cast<char*>(heads.data) + token * heads.stride[0] +
+         head * p.args.kv.head_dim * ElementBytes(heads.dtype);
+}
+
+// Where a lane keeps its operands of one tile of rows: no other lane looks there. They lie as
+// Multiply takes them, 16 bytes a lane at a time.
+template <class T, int kHeadDim, int kWave>
+struct QueryRoom {
+  using Layout = MatrixLayout<kWave>;
+  static constexpr int kChunks = (kHeadDim + kChunk - 1) / kChunk, kVectors = Layout::kVectors;
+  static constexpr int kBytes = kChunks * kVectors * kWave * 16;
+
+  GPU_DEVICE static gpu::Vector* At(char* room, int chunk, int vector) {
+    const int lane = gpu::ThreadX() % kWave;
+    return reinterpret_cast<gpu::Vector*>(room) + (chunk * kVectors + vector) * kWave + lane;
+  }
+
+  // Rows `row` and on of the packed rows; zeros past the last and past the head's size.
+  GPU_DEVICE static void Put(const AttentionParams& p, const RowTile& tile, int kv_head, int row,
+                             char* room) {
+    const int lane = gpu::ThreadX() % kWave, column = 8 * Layout::Quarter(lane);
+    const char* head[kVectors];  // nullptr past the last row
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int packed = row + Layout::Row(lane, v);
+      head[v] = packed < tile.rows ? HeadOf(p, p.args.q, tile, kv_head, packed) : nullptr;
+    }
+    const ashlar_dtype dtype = p.args.q.dtype;
+    if (p.aligned_q && dtype != ASHLAR_F32) {
+      gpu::Vector vector[kChunks][kVectors];  // all on their way at once
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+          const bool inside = head[v] != nullptr && c * kChunk + column < kHeadDim;
+          vector[c][v] = {};
+          if (inside) {
+            vector[c][v] =
+                *reinterpret_cast<const gpu::Vector*>(head[v] + 2 * (c * kChunk + column));
+          }
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) Convert<T>(dtype, vector[c][v]);
+        Keep(room, c, vector[c]);
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int c = 0; c < kChunks; ++c) {
+      gpu::Vector vector[kVectors];
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v) {
+        const int first = c * kChunk + column;
+        vector[v] = {};
+        if (head[v] == nullptr || first >= kHeadDim) continue;
+        for (int i = 0; i < 4; ++i) {
+          vector[v].word[i] = Pack<T>(LoadAs(dtype, head[v], first + 2 * i),
+                                      LoadAs(dtype, head[v], first + 2 * i + 1));
+        }
+      }
+      Keep(room, c, vector);
+    }
+  }
+
+  GPU_DEVICE static void Keep(char* room, int chunk, const gpu::Vector* vector) {
+    if constexpr (kVectors == 1) {
+      *At(room, chunk, 0) = vector[0];
+    } else {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        *At(room, chunk, h) = {{vector[0].word[2 * h], vector[1].word[2 * h],
+                                vector[0].word[2 * h + 1], vector[1].word[2 * h + 1]}};
+      }
+    }
+  }
+
+  GPU_DEVICE static Operand<kWave> Get(char* room, int chunk) {
+    Operand<kWave> operand;
+    if constexpr (kVectors == 1) {
+      operand.vector[0] = *At(room, chunk, 0);
+    } else {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const gpu::Vector half = *At(room, chunk, h);
+        operand.vector[0].word[2 * h] = half.word[0];
+        operand.vector[1].word[2 * h] = half.word[1];
+        operand.vector[0].word[2 * h + 1] = half.word[2];
+        operand.vector[1].word[2 * h + 1] = half.word[3];
+      }
+    }
+    return operand;
+  }
+};
 
 }  // namespace ashlar::gpu_kernels

@@ -15,6 +15,22 @@ void* ashlar_device::Scratch(int64_t bytes) {
   return scratch;
 }
 
+uint32_t* ashlar_device::Counters(int64_t count) {
+  if (count <= counter_count) return counters;
+  if (counters != nullptr) (void)gpu::Free(counters);  // waits until nothing uses them
+  counters = nullptr;
+  counter_count = 0;
+  void* memory = nullptr;
+  const auto bytes = static_cast<size_t>(count) * sizeof(uint32_t);
+  if (gpu::Alloc(&memory, bytes) != gpu::kSuccess) return nullptr;
+  counters = static_cast<uint32_t*>(memory);
+  if (gpu::Zero(memory, bytes, nullptr) != gpu::kSuccess) return nullptr;
+  // A stream of the caller's does not wait for this one by itself.
+  if (gpu::Sync(nullptr) != gpu::kSuccess) return nullptr;
+  counter_count = count;
+  return counters;
+}
+
 namespace ashlar::gpu_kernels {
 namespace {
 
@@ -92,6 +108,7 @@ int Open(const ashlar_open* args, ashlar_device** out) {
 void Close(ashlar_device* device) {
   (void)gpu::UseDevice(device->index);
   if (device->scratch != nullptr) (void)gpu::Free(device->scratch);
+  if (device->counters != nullptr) (void)gpu::Free(device->counters);
   delete device;
 }
 

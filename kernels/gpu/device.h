@@ -25,6 +25,13 @@ struct ashlar_device {
   // Memory that one op uses and the next on the same stream may overwrite; nullptr when there is
   // not enough. Grows by freeing, so not while a graph is captured: run the largest step first.
   void* Scratch(int64_t bytes);
+
+  uint32_t* counters = nullptr;
+  int64_t counter_count = 0;
+
+  // As many counters, which are zero between ops: an op that counts sets them back. Grows as
+  // Scratch does.
+  uint32_t* Counters(int64_t count);
 };
 
 namespace ashlar::gpu_kernels {

@@ -202,6 +202,7 @@ GPU_DEVICE int BlockX() { return static_cast<int>(blockIdx.x); }
 GPU_DEVICE int BlockY() { return static_cast<int>(blockIdx.y); }
 GPU_DEVICE int BlockZ() { return static_cast<int>(blockIdx.z); }
 GPU_DEVICE int GridX() { return static_cast<int>(gridDim.x); }
+GPU_DEVICE int GridY() { return static_cast<int>(gridDim.y); }
 GPU_DEVICE void SyncBlock() { __syncthreads(); }
 
 // Returns when the kernels before this one on the stream have ended and what they wrote is seen.
@@ -265,10 +266,20 @@ GPU_DEVICE float Exp2(float value) {
 #endif
 }
 
-// Adds and returns what was there. Among the block's own threads where `to` is shared memory.
+// Adds and returns what was there. Counts among the threads that see `to`: a block or the device.
 GPU_DEVICE uint32_t AtomicAdd(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
 
-// Shows what the lanes of a wave have written to shared memory to each other.
+// Whether it holds for a lane of the wave.
+template <int kWave>
+GPU_DEVICE bool Any(bool holds) {
+#if defined(ASHLAR_GPU_HIP)
+  return __any(holds) != 0;
+#else
+  return __any_sync(0xffffffffu, holds) != 0;
+#endif
+}
+
+// Orders the shared memory accesses of a wave's lanes before this against those after it.
 template <int kWave>
 GPU_DEVICE void SyncWave() {
 #if defined(ASHLAR_GPU_HIP)
@@ -277,6 +288,16 @@ GPU_DEVICE void SyncWave() {
 #else
   static_assert(kWave == 32);
   __syncwarp();
+#endif
+}
+
+// Makes this thread's accesses, and those that a SyncBlock showed it, seen on the whole device
+// before its accesses after it.
+GPU_DEVICE void FenceDevice() {
+#if defined(GPU_PTX)
+  asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
+#else
+  __threadfence();
 #endif
 }
 
@@ -313,6 +334,10 @@ auto WithWave([[maybe_unused]] int wave, Body body) {
 // 16 bytes, the widest single access.
 struct alignas(16) Vector {
   uint32_t word[4];
+};
+
+struct alignas(16) Four {
+  float value[4];
 };
 
 // Copies of 16 bytes into shared memory that may run on while the thread does; 16 zeros when not
@@ -358,5 +383,16 @@ GPU_DEVICE void WaitCopies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
 #endif
 }
+
+#if defined(GPU_PTX)
+// Four 8x8 matrices of 16-bit values, transposed: lane l names 16 bytes, row l % 8 of matrix l / 8.
+GPU_DEVICE void LoadTransposed(const void* row, uint32_t* to) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(SharedAddress(row)));
+}
+// Bytes 0, 2, 1, 3 of a word.
+GPU_DEVICE uint32_t SwapMiddleBytes(uint32_t word) { return __byte_perm(word, 0, 0x3120); }
+#endif
 
 }  // namespace gpu

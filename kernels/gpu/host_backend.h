@@ -87,7 +87,7 @@ Error Launch(Stream, Grid grid, unsigned threads, size_t shared_bytes, void (*ke
 
 struct ThreadState {
   int thread = 0, threads = 0;
-  int block_x = 0, block_y = 0, block_z = 0, grid_x = 0;
+  int block_x = 0, block_y = 0, block_z = 0, grid_x = 0, grid_y = 0;
   int exchanges = 0;  // of this thread so far: which half of its wave's slots comes next
   char* shared = nullptr;
   bool waited = false;  // for the kernels before
@@ -100,6 +100,7 @@ inline int BlockX() { return CurrentThread().block_x; }
 inline int BlockY() { return CurrentThread().block_y; }
 inline int BlockZ() { return CurrentThread().block_z; }
 inline int GridX() { return CurrentThread().grid_x; }
+inline int GridY() { return CurrentThread().grid_y; }
 inline char* SharedMemory() { return CurrentThread().shared; }
 void SyncBlock();
 inline void WaitForPrevious() { CurrentThread().waited = true; }
@@ -120,6 +121,12 @@ T ShuffleXor(T value, int mask) {
   return Shuffle<kWave>(value, ThreadX() % kWave ^ mask);
 }
 
+template <int kWave>
+bool Any(bool holds) {
+  for (int mask = 1; mask < kWave; mask *= 2) holds |= ShuffleXor<kWave>(holds, mask);
+  return holds;
+}
+inline void FenceDevice() {}
 inline float Exp2(float value) { return exp2f(value); }
 inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   const uint32_t was = *to;

@@ -286,6 +286,7 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
                          static_cast<int>(y),
                          static_cast<int>(z),
                          static_cast<int>(grid.x),
+                         static_cast<int>(grid.y),
                          0,
                          shared,
                          false};

@@ -15,6 +15,7 @@ namespace ashlar::gpu_kernels {
 
 inline constexpr int kTile = 16;   // rows of S and of O
 inline constexpr int kChunk = 32;  // values of k
+inline constexpr int kHalf = 16;   // of a product that takes the first two words of each vector
 
 template <int kWave>
 struct MatrixLayout;
@@ -75,7 +76,7 @@ struct Product {
 };
 
 // The whole tile at once, by the last lane that arrives.
-template <class T, int kWave>
+template <class T, int kWave, int kHalves>
 void MultiplyAll(void* const* all) {
   using Layout = MatrixLayout<kWave>;
   float s[kTile][kChunk], o[kTile][kChunk];
@@ -98,17 +99,19 @@ void MultiplyAll(void* const* all) {
       const float* a = s[Layout::SlotRow(lane, Layout::Slot(e))];
       const float* b = o[Layout::OtherRow(lane, e)];
       float sum = 0;
-      for (int k = 0; k < kChunk; ++k) sum += a[k] * b[k];
+      for (int k = 0; k < kChunk; ++k) {
+        if (k % 8 < 4 * kHalves) sum += a[k] * b[k];
+      }
       product.sum->element[e] += sum;
     }
   }
 }
 
-template <class T, int kWave>
+template <class T, int kWave, int kHalves = 2>
 void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
               const Operand<kWave>& other) {
   Product<T, kWave> product{&sum, &stationary, &other};
-  gpu::Together(kWave, &product, MultiplyAll<T, kWave>);
+  gpu::Together(kWave, &product, MultiplyAll<T, kWave, kHalves>);
 }
 
 #elif defined(GPU_PTX)
@@ -129,11 +132,11 @@ GPU_DEVICE void MultiplyWords(float* d, uint32_t a0, uint32_t a1, uint32_t a2, u
   }
 }
 
-template <class T, int kWave>
+template <class T, int kWave, int kHalves = 2>
 GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
                          const Operand<kWave>& other) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  for (int half = 0; half < kHalves; ++half) {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const uint32_t a0 = stationary.vector[0].word[2 * half];
@@ -153,7 +156,7 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
 #endif
 
 // By shuffles: every lane fetches the rows of O that its elements need, quarter by quarter.
-template <class T, int kWave>
+template <class T, int kWave, int kHalves>
 GPU_DEVICE void MultiplyByShuffles(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
                                    const Operand<kWave>& other) {
   using Layout = MatrixLayout<kWave>;
@@ -168,7 +171,7 @@ GPU_DEVICE void MultiplyByShuffles(Accumulator<kWave>& sum, const Operand<kWave>
     return got;
   };
   for (int quarter = 0; quarter < 4; ++quarter) {
-    for (int word = 0; word < 4; ++word) {
+    for (int word = 0; word < 2 * kHalves; ++word) {
       for (int e = 0; e < Layout::kElements; ++e) {
         const uint32_t s = fetch(stationary, Layout::SlotRow(lane, Layout::Slot(e)), quarter, word);
         const uint32_t o = fetch(other, Layout::OtherRow(lane, e), quarter, word);
@@ -180,7 +183,7 @@ GPU_DEVICE void MultiplyByShuffles(Accumulator<kWave>& sum, const Operand<kWave>
   }
 }
 
-template <class T, int kWave>
+template <class T, int kWave, int kHalves = 2>
 GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationary,
                          const Operand<kWave>& other) {
 #if defined(ASHLAR_MFMA)
@@ -189,7 +192,7 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
     typedef short Shorts __attribute__((ext_vector_type(4)));
     typedef _Float16 Halves __attribute__((ext_vector_type(4)));
     Four d = {sum.element[0], sum.element[1], sum.element[2], sum.element[3]};
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < kHalves; ++half) {
       const uint32_t* s = stationary.vector[0].word + 2 * half;
       const uint32_t* o = other.vector[0].word + 2 * half;
       if constexpr (std::is_same_v<T, BF16>) {
@@ -208,7 +211,7 @@ GPU_DEVICE void Multiply(Accumulator<kWave>& sum, const Operand<kWave>& stationa
     return;
   }
 #endif
-  MultiplyByShuffles<T, kWave>(sum, stationary, other);
+  MultiplyByShuffles<T, kWave, kHalves>(sum, stationary, other);
 }
 
 #endif
@@ -250,53 +253,22 @@ GPU_DEVICE float RowSum(float value) {
   return value + gpu::ShuffleXor<kWave>(value, Layout::kSecondMask);
 }
 
-// Two products over keys 0-15 and 16-31 as the operand of the next product over those keys; slot s
-// of it stands for key KeyOfSlot(quarter, s).
-template <class T, int kWave>
-GPU_DEVICE Operand<kWave> AsOperand(const Accumulator<kWave>& first,
-                                    const Accumulator<kWave>& second) {
+// Products over keys 0-15 and, with two halves, 16-31 as the operand of the next product over those
+// keys; slot s of it stands for key KeyOfSlot(quarter, s).
+template <class T, int kWave, int kHalves>
+GPU_DEVICE Operand<kWave> AsOperand(const Accumulator<kWave>* products) {
   using Layout = MatrixLayout<kWave>;
   Operand<kWave> operand;
 #pragma unroll
   for (int v = 0; v < Layout::kVectors; ++v) {
 #pragma unroll
-    for (int word = 0; word < 4; ++word) {
-      const Accumulator<kWave>& from = word < 2 ? first : second;
+    for (int word = 0; word < 2 * kHalves; ++word) {
+      const Accumulator<kWave>& from = products[word / 2];
       operand.vector[v].word[word] =
           Pack<T>(from.element[Layout::ElementOfSlot(v, 2 * word % 4)],
                   from.element[Layout::ElementOfSlot(v, 2 * word % 4 + 1)]);
     }
   }
-  return operand;
-}
-
-// The matching operand of values that lie [key][column] in shared memory: rows are the 16 columns
-// from `first` on, k are 32 keys. `pitch` in elements, a multiple of 8.
-template <class T, int kWave>
-GPU_DEVICE Operand<kWave> LoadColumns(const T* first, int pitch) {
-  using Layout = MatrixLayout<kWave>;
-  const int lane = gpu::ThreadX() % kWave;
-  Operand<kWave> operand;
-#if defined(GPU_PTX)
-#pragma unroll
-  for (int v = 0; v < Layout::kVectors; ++v) {
-    const uint32_t from = gpu::SharedAddress(first + lane * pitch + 8 * v);
-    uint32_t* to = operand.vector[v].word;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-  }
-#else
-  for (int v = 0; v < Layout::kVectors; ++v) {
-    const T* column = first + Layout::Row(lane, v);
-    for (int word = 0; word < 4; ++word) {
-      const int low = Layout::KeyOfSlot(Layout::Quarter(lane), 2 * word);
-      const int high = Layout::KeyOfSlot(Layout::Quarter(lane), 2 * word + 1);
-      operand.vector[v].word[word] = static_cast<uint32_t>(column[low * pitch].bits) |
-                                     static_cast<uint32_t>(column[high * pitch].bits) << 16;
-    }
-  }
-#endif
   return operand;
 }
 

@@ -1,5 +1,5 @@
-// The storage types of kernels/gpu: 16-bit floats as bit patterns, and elements whose type is known
-// at run time. Rounding is to nearest even everywhere.
+// The storage types of kernels/gpu: 16-bit and 8-bit floats as bit patterns, and elements whose
+// type is known at run time. Rounding is to nearest even everywhere.
 #pragma once
 
 #include <cmath>
@@ -16,6 +16,10 @@ struct BF16 {
 };
 struct F16 {
   uint16_t bits;
+};
+// 4 bits of exponent, 3 of fraction, no infinities.
+struct F8 {
+  uint8_t bits;
 };
 
 GPU_BOTH float FromBits(uint32_t bits) {
@@ -47,6 +51,13 @@ GPU_BOTH float Load(F16 value) {
   if (magnitude >= 0x0f800000u) return FromBits(sign | 0x7f800000u | (magnitude & 0x7fffffu));
   return FromBits(sign | ToBits(FromBits(magnitude) * 0x1p112f));
 #endif
+}
+
+GPU_BOTH float Load(F8 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x80u) << 24;
+  const uint32_t magnitude = value.bits & 0x7fu;
+  if (magnitude == 0x7fu) return FromBits(sign | 0x7fc00000u);
+  return FromBits(sign | ToBits(FromBits(magnitude << 20) * 0x1p120f));
 }
 
 template <class T>
@@ -89,6 +100,23 @@ GPU_BOTH F16 Store<F16>(float value) {
 #endif
 }
 
+// Values past the largest become the largest.
+template <>
+GPU_BOTH F8 Store<F8>(float value) {
+  constexpr uint32_t kLargest = 0x43e00000u, kLeastNormal = 0x3c800000u;  // 448 and 2^-6
+  const uint32_t bits = ToBits(value);
+  const uint32_t sign = bits >> 24 & 0x80u;
+  uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return {static_cast<uint8_t>(sign | 0x7fu)};
+  if (magnitude > kLargest) magnitude = kLargest;
+  if (magnitude < kLeastNormal) {  // the adder rounds it into the low bits
+    const uint32_t sum = ToBits(FromBits(magnitude) + 16384.0f);
+    return {static_cast<uint8_t>(sign | (sum - 0x46800000u))};
+  }
+  magnitude += 0x7ffffu + (magnitude >> 20 & 1u);
+  return {static_cast<uint8_t>(sign | ((magnitude - 0x3c000000u) >> 20))};
+}
+
 // Two values as one word, the first in the low half.
 template <class T>
 GPU_BOTH uint32_t Pack(float low, float high) {
@@ -106,13 +134,46 @@ GPU_BOTH uint32_t Pack(float low, float high) {
 #endif
 }
 
+GPU_BOTH uint16_t PackF8(float low, float high) {
+#if defined(GPU_PTX) && __CUDA_ARCH__ >= 890
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<uint16_t>(Store<F8>(low).bits | Store<F8>(high).bits << 8);
+#endif
+}
+
+// The four F8 values of a word as F16, which holds them exactly: the first two in `low`.
+GPU_BOTH void Widen(uint32_t word, uint32_t& low, uint32_t& high) {
+#if defined(GPU_PTX) && __CUDA_ARCH__ >= 890
+  asm("{.reg .b16 first, second;\n"
+      "mov.b32 {first, second}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, first;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, second;}\n"
+      : "=r"(low), "=r"(high)
+      : "r"(word));
+#else
+  const auto value = [&](int byte) { return Load(F8{static_cast<uint8_t>(word >> 8 * byte)}); };
+  low = Pack<F16>(value(0), value(1));
+  high = Pack<F16>(value(2), value(3));
+#endif
+}
+
+// The type that values stored as T are multiplied in.
+template <class T>
+using Multiplied = std::conditional_t<std::is_same_v<T, F8>, F16, T>;
+
 // ---------------------------------------------------------------- types known at run time
 
-GPU_BOTH int ElementBytes(ashlar_dtype dtype) { return dtype == ASHLAR_F32 ? 4 : 2; }
+GPU_BOTH int ElementBytes(ashlar_dtype dtype) {
+  return dtype == ASHLAR_F32 ? 4 : dtype == ASHLAR_F8_E4M3 ? 1 : 2;
+}
 
 GPU_DEVICE float LoadAs(ashlar_dtype dtype, const void* data, int64_t index) {
   if (dtype == ASHLAR_F32) return static_cast<const float*>(data)[index];
   if (dtype == ASHLAR_BF16) return Load(static_cast<const BF16*>(data)[index]);
+  if (dtype == ASHLAR_F8_E4M3) return Load(static_cast<const F8*>(data)[index]);
   return Load(static_cast<const F16*>(data)[index]);
 }
 GPU_DEVICE void StoreAs(ashlar_dtype dtype, void* data, int64_t index, float value) {
@@ -120,8 +181,35 @@ GPU_DEVICE void StoreAs(ashlar_dtype dtype, void* data, int64_t index, float val
     static_cast<float*>(data)[index] = value;
   } else if (dtype == ASHLAR_BF16) {
     static_cast<BF16*>(data)[index] = Store<BF16>(value);
+  } else if (dtype == ASHLAR_F8_E4M3) {
+    static_cast<F8*>(data)[index] = Store<F8>(value);
   } else {
     static_cast<F16*>(data)[index] = Store<F16>(value);
+  }
+}
+
+// Eight 16-bit values of type `dtype` become T.
+template <class T>
+GPU_DEVICE void Convert(ashlar_dtype dtype, gpu::Vector& values) {
+  using Other = std::conditional_t<std::is_same_v<T, BF16>, F16, BF16>;
+  if (dtype == (std::is_same_v<T, BF16> ? ASHLAR_BF16 : ASHLAR_F16)) return;
+  for (uint32_t& word : values.word) {
+    word = Pack<T>(Load(Other{static_cast<uint16_t>(word)}),
+                   Load(Other{static_cast<uint16_t>(word >> 16)}));
+  }
+}
+
+// Two neighbours, the first of even index. Unless they lie aligned to both, `aligned` is false.
+GPU_DEVICE void StorePair(ashlar_dtype dtype, void* data, int64_t index, float low, float high,
+                          bool aligned) {
+  if (!aligned || dtype == ASHLAR_F32) {
+    StoreAs(dtype, data, index, low);
+    StoreAs(dtype, data, index + 1, high);
+  } else if (dtype == ASHLAR_F8_E4M3) {
+    static_cast<uint16_t*>(data)[index / 2] = PackF8(low, high);
+  } else {
+    static_cast<uint32_t*>(data)[index / 2] =
+        dtype == ASHLAR_BF16 ? Pack<BF16>(low, high) : Pack<F16>(low, high);
   }
 }
 
@@ -134,11 +222,8 @@ GPU_DEVICE gpu::Vector LoadEight(ashlar_dtype dtype, const void* data, int64_t i
   }
   gpu::Vector packed;
   if (dtype == ASHLAR_F32) {
-    struct alignas(16) Four {
-      float value[4];
-    };
-    const auto* from = reinterpret_cast<const Four*>(static_cast<const float*>(data) + index);
-    const Four low = from[0], high = from[1];
+    const auto* from = reinterpret_cast<const gpu::Four*>(static_cast<const float*>(data) + index);
+    const gpu::Four low = from[0], high = from[1];
     for (int i = 0; i < 2; ++i) {
       packed.word[i] = Pack<T>(low.value[2 * i], low.value[2 * i + 1]);
       packed.word[i + 2] = Pack<T>(high.value[2 * i], high.value[2 * i + 1]);

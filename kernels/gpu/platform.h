@@ -13,7 +13,7 @@ namespace ashlar::gpu_kernels {
 
 struct Platform {
   const char* name;     // whose rows these are; also the word for its memory
-  const char* paged;    // the row that AttentionKernel carries out
+  const char* paged;    // the row that kernels/gpu carries out
   const char* prefill;  // the row whose long sequences Prefill carries out, or ""
   const ashlar_row* rows;
   int32_t row_count;

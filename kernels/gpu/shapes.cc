@@ -56,7 +56,9 @@ bool HasEights(const ashlar_tensor& t) {
 std::string CheckKv(const char* op, const ashlar_kv_view& kv) {
   const std::string at = std::string(op) + ": kv: ";
   if (kv.base == nullptr) return at + "no data";
-  if (kv.dtype != ASHLAR_F16 && kv.dtype != ASHLAR_BF16) return at + "not float16 or bfloat16";
+  if (kv.dtype != ASHLAR_F16 && kv.dtype != ASHLAR_BF16 && kv.dtype != ASHLAR_F8_E4M3) {
+    return at + "not float16, bfloat16 or float8";
+  }
   if (kv.blocks < 1 || kv.block_tokens < 1 || kv.kv_heads < 1 || kv.head_dim < 1) {
     return at + "an extent is not positive";
   }

@@ -5,8 +5,8 @@
 
 namespace ashlar::gpu_kernels {
 
-template <int kWave>
-GPU_DEVICE float WaveSum(float value) {
+template <int kWave, class T>
+GPU_DEVICE T WaveSum(T value) {
 #pragma unroll
   for (int mask = kWave / 2; mask > 0; mask /= 2) value += gpu::ShuffleXor<kWave>(value, mask);
   return value;

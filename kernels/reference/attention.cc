@@ -69,7 +69,7 @@ void AttendHead(const ashlar_attention& a, int32_t sequence, int64_t token, int6
 
 int Attention(ashlar_device* device, ashlar_stream*, int32_t row, const ashlar_attention* args) {
   if (row < 0 || row >= ashlar_reference_row_count) return Failed("attention: no such row");
-  const std::string problem = CheckAttention(*args);
+  const std::string problem = CheckAttention(*args, kKvDtypes);
   if (!problem.empty()) return Failed(problem);
 
   const int64_t heads = args->q.shape[1];

@@ -1,4 +1,4 @@
-// Conversions between float32 and the 16-bit types, by bits, and the sum of products that every
+// Conversions between float32 and the narrower types, by bits, and the sum of products that every
 // op uses.
 #pragma once
 
@@ -56,7 +56,29 @@ inline uint16_t FloatToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-// Value i of an array of F32, F16 or BF16, aligned or not.
+inline float F8ToFloat(uint8_t value) {
+  const uint32_t sign = static_cast<uint32_t>(value & 0x80u) << 24;
+  const uint32_t magnitude = value & 0x7fu;
+  if (magnitude == 0x7fu) return FromBits(sign | 0x7fc00000u);
+  return FromBits(sign | ToBits(FromBits(magnitude << 20) * 0x1p120f));
+}
+
+// Rounds to nearest, ties to even; values past the largest, 448, become the largest.
+inline uint8_t FloatToF8(float value) {
+  const uint32_t sign = ToBits(value) >> 24 & 0x80u;
+  uint32_t magnitude = ToBits(value) & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+  if (magnitude > ToBits(448.0f)) magnitude = ToBits(448.0f);
+  if (magnitude < ToBits(0x1p-6f)) {
+    // The unit of the last place is 2^-9, as that of 2^14 is.
+    const uint32_t rounded = ToBits(FromBits(magnitude) + 0x1p14f) - ToBits(0x1p14f);
+    return static_cast<uint8_t>(sign | rounded);
+  }
+  const uint32_t odd = magnitude >> 20 & 1u;
+  return static_cast<uint8_t>(sign | ((magnitude - 0x3c000000u + 0x7ffffu + odd) >> 20));
+}
+
+// Value i of an array of F32, F16, BF16 or F8_E4M3, aligned or not.
 inline float LoadFloat(ashlar_dtype dtype, const void* array, int64_t i) {
   const char* at = static_cast<const char*>(array) + i * FloatBytes(dtype);
   if (dtype == ASHLAR_F32) {
@@ -64,6 +86,7 @@ inline float LoadFloat(ashlar_dtype dtype, const void* array, int64_t i) {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
+  if (dtype == ASHLAR_F8_E4M3) return F8ToFloat(static_cast<uint8_t>(*at));
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
   return dtype == ASHLAR_F16 ? HalfToFloat(bits) : Bf16ToFloat(bits);
@@ -73,6 +96,10 @@ inline void StoreFloat(ashlar_dtype dtype, void* array, int64_t i, float value) 
   char* at = static_cast<char*>(array) + i * FloatBytes(dtype);
   if (dtype == ASHLAR_F32) {
     std::memcpy(at, &value, sizeof value);
+    return;
+  }
+  if (dtype == ASHLAR_F8_E4M3) {
+    *at = static_cast<char>(FloatToF8(value));
     return;
   }
   const uint16_t bits = dtype == ASHLAR_F16 ? FloatToHalf(value) : FloatToBf16(value);

@@ -66,7 +66,7 @@ void PrepareToken(const ashlar_qkv_prepare& a, int64_t t) {
 }  // namespace
 
 int QkvPrepare(ashlar_device* device, ashlar_stream*, const ashlar_qkv_prepare* args) {
-  const std::string problem = CheckQkvPrepare(*args);
+  const std::string problem = CheckQkvPrepare(*args, kKvDtypes);
   if (!problem.empty()) return Failed(problem);
   device->pool.Split(args->qkv.shape[0], [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) PrepareToken(*args, t);

@@ -45,9 +45,11 @@ void CompareCaches(const std::string& plugin, const QkvCase& problem,
                    const std::vector<std::byte>& got, const std::vector<std::byte>& want) {
   const QkvShape& shape = problem.shape();
   const int64_t element = Info(shape.kv_dtype).bytes;
-  const double step = shape.kv_dtype == DType::kF32   ? 0
-                      : shape.kv_dtype == DType::kF16 ? 0x1p-10
-                                                      : 0x1p-7;
+  const double step = shape.kv_dtype == DType::kF32    ? 0
+                      : shape.kv_dtype == DType::kF16  ? 0x1p-10
+                      : shape.kv_dtype == DType::kBF16 ? 0x1p-7
+                                                       : 0x1p-3;
+  const double least = shape.kv_dtype == DType::kF8E4M3 ? 0x1p-9 : 0;
   std::vector<std::byte> rest_got = got, rest_want = want;
   for (int token = 0; token < shape.tokens; ++token) {
     for (int head = 0; head < shape.kv_heads; ++head) {
@@ -61,7 +63,7 @@ void CompareCaches(const std::string& plugin, const QkvCase& problem,
       std::vector<double> tolerance;
       for (float value : want_k) {
         tolerance.push_back(HeadTolerance(want_k.data(), shape.head_dim) +
-                            step * std::fabs(double{value}));
+                            step * std::fabs(double{value}) + least);
       }
       ExpectWithin(plugin, fmt::format("qkv_prepare k {}", Info(shape.kv_dtype).name), shape.text(),
                    got_k, want_k, tolerance);

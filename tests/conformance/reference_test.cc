@@ -62,7 +62,7 @@ std::vector<float> NaiveAttention(const AttentionCase& problem) {
 TEST_F(ReferenceTest, AttentionIsSoftmaxOverVisibleKeys) {
   const int row = Reference().plugin().RowIndex("REFERENCE");
   for (KvLayout layout : kLayouts) {
-    for (DType kv_dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (DType kv_dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
       for (int window : {0, 1, 13, 50, 500}) {
         AttentionShape shape;
         shape.layout = layout;
@@ -129,7 +129,7 @@ std::vector<float> NaiveHead(const QkvCase& problem, const float* head, int posi
 }
 
 TEST_F(ReferenceTest, QkvPrepareNormsRotatesAndStores) {
-  for (DType kv_dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (DType kv_dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
     for (int i = 0; i < 8; ++i) {
       QkvShape shape;
       shape.layout = kLayouts[random_.Int(0, 5)];
@@ -165,10 +165,12 @@ TEST_F(ReferenceTest, QkvPrepareNormsRotatesAndStores) {
             // it is as near as the format can be.
             const float stored = Load(kv_dtype, got.cache.data() + at + d * element);
             const float exact = values[size_t(d)];
-            const double step = kv_dtype == DType::kF32   ? 0
-                                : kv_dtype == DType::kF16 ? 0x1p-11
-                                                          : 0x1p-8;
-            EXPECT_NEAR(stored, exact, step * 1.01 * std::fabs(exact) + 3e-6) << shape.text();
+            const double step = kv_dtype == DType::kF32    ? 0
+                                : kv_dtype == DType::kF16  ? 0x1p-11
+                                : kv_dtype == DType::kBF16 ? 0x1p-8
+                                                           : 0x1p-4;
+            const double least = kv_dtype == DType::kF8E4M3 ? 0x1p-10 : 3e-6;
+            EXPECT_NEAR(stored, exact, step * 1.01 * std::fabs(exact) + least) << shape.text();
             Store(kv_dtype, stored, cache.data() + at + d * element);
             Store(kv_dtype, value[d], cache.data() + at + (shape.head_dim + d) * element);
           }
@@ -181,23 +183,27 @@ TEST_F(ReferenceTest, QkvPrepareNormsRotatesAndStores) {
   }
 }
 
-// Every kind of value that a conversion to 16 bits can meet, written as V.
-TEST_F(ReferenceTest, StoresNearest16BitFloat) {
+// Every kind of value that a conversion to 16 or 8 bits can meet, written as V.
+TEST_F(ReferenceTest, StoresNearestNarrowFloat) {
   std::vector<float> values = {
       0,        -0.0f,      65504,    65519,        65520,          1e38f,          0x1p-24f,
-      0x1p-25f, 0x1.8p-25f, 0x1p-14f, 0x1.ffep-15f, 1.00048828125f, 1.00146484375f, 3.4e38f};
+      0x1p-25f, 0x1.8p-25f, 0x1p-14f, 0x1.ffep-15f, 1.00048828125f, 1.00146484375f, 3.4e38f,
+      448,      464,        465,      480,          0x1p-10f,       0x1.8p-9f,      -500};
   while (values.size() < 4096) {
     values.push_back(std::ldexp(random_.Normal(), static_cast<int>(random_.Int(-30, 18))));
     // Halfway between two neighbours.
     const auto code = static_cast<uint16_t>(random_.Int(0, 0x7bfe));
     values.push_back((Decode(kHalf, code) + Decode(kHalf, static_cast<uint16_t>(code + 1))) / 2);
+    const auto byte = static_cast<uint8_t>(random_.Int(0, 0x7d));
+    values.push_back((DecodeF8(byte) + DecodeF8(static_cast<uint8_t>(byte + 1))) / 2);
   }
   const auto dim = static_cast<int32_t>(values.size());
   std::vector<float> qkv(3 * values.size(), 1.0f), q(values.size());
   std::copy(values.begin(), values.end(), qkv.end() - dim);
   const int32_t position = 0;
   const int64_t slot = 0;
-  for (DType type : {DType::kF16, DType::kBF16}) {
+  for (DType type : {DType::kF16, DType::kBF16, DType::kF8E4M3}) {
+    const int element = Info(type).bytes;
     std::vector<std::byte> cache(values.size() * 4);
     ashlar_qkv_prepare args{};
     args.qkv = ToC(Tensor::Of(qkv.data(), DType::kF32, {1, 3 * dim}));
@@ -208,7 +214,7 @@ TEST_F(ReferenceTest, StoresNearest16BitFloat) {
                dim,          dim};
     ASSERT_TRUE(Reference().QkvPrepare(args).ok());
     for (int32_t i = 0; i < dim; ++i) {
-      const float stored = Load(type, cache.data() + 2 * (dim + i));
+      const float stored = Load(type, cache.data() + element * (dim + i));
       ASSERT_EQ(stored, Rounded(type, values[size_t(i)])) << values[size_t(i)];
       ASSERT_EQ(std::signbit(stored), std::signbit(values[size_t(i)]));
     }

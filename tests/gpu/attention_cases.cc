@@ -8,9 +8,6 @@
 namespace ashlar::gpu_test {
 namespace {
 
-using gpu_kernels::BF16;
-using gpu_kernels::F16;
-
 // An arena of three layers; layer 1 is the one in use.
 struct Cache {
   ashlar_kv_view view{};
@@ -20,7 +17,7 @@ struct Cache {
 Cache MakeCache(Random& random, ashlar_dtype dtype, int blocks, int block_tokens, int kv_heads,
                 int head_dim) {
   constexpr int kLayers = 3;
-  const int64_t entry = 2 * head_dim * 2;
+  const int64_t entry = 2 * head_dim * gpu_kernels::ElementBytes(dtype);
   // Extents from the innermost outwards in one of four orders.
   const int order = static_cast<int>(random.Int(0, 3));
   int64_t layer = 0;
@@ -44,8 +41,10 @@ Cache MakeCache(Random& random, ashlar_dtype dtype, int blocks, int block_tokens
   kv.block_tokens = block_tokens;
   kv.kv_heads = kv_heads;
   kv.head_dim = kv.head_dim_v = head_dim;
-  cache.layer_offset = layer;
-  cache.bytes = entry * blocks * block_tokens * kv_heads * kLayers;
+  // An arena that begins anywhere makes kernels copy by elements.
+  const int64_t shift = random.Chance(0.1) ? gpu_kernels::ElementBytes(dtype) : 0;
+  cache.layer_offset = layer + shift;
+  cache.bytes = entry * blocks * block_tokens * kv_heads * kLayers + shift;
   return cache;
 }
 
@@ -54,14 +53,12 @@ int64_t EntryAt(const Cache& cache, int64_t block, int64_t head, int64_t token) 
          token * cache.view.token_stride;
 }
 
-void StoreValue(ashlar_dtype dtype, float value, uint8_t* to) {
-  if (dtype == ASHLAR_BF16) {
-    const BF16 stored = gpu_kernels::Store<BF16>(value);
-    std::memcpy(to, &stored, sizeof stored);
-  } else {
-    const F16 stored = gpu_kernels::Store<F16>(value);
-    std::memcpy(to, &stored, sizeof stored);
-  }
+// The distance of neighbouring values of a type as a share of them, and what it is called.
+double StepOf(ashlar_dtype dtype) {
+  return dtype == ASHLAR_F16 ? 0x1p-10 : dtype == ASHLAR_BF16 ? 0x1p-7 : 0x1p-3;
+}
+const char* NameOf(ashlar_dtype dtype) {
+  return dtype == ASHLAR_F16 ? " f16" : dtype == ASHLAR_BF16 ? " bf16" : " f8";
 }
 
 struct AttentionProblem {
@@ -76,7 +73,7 @@ struct AttentionProblem {
 
 AttentionProblem MakeAttention(Random& random) {
   AttentionProblem p;
-  const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
+  const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F8_E4M3});
   const int head_dim = random.Pick({32, 64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
   const int group = static_cast<int>(random.Chance(0.1) ? 40 : random.Int(1, 16));
   const int block_tokens = random.Pick({16, 32, 48, 64});
@@ -101,8 +98,7 @@ AttentionProblem MakeAttention(Random& random) {
   }
   p.text = "head " + std::to_string(head_dim) + " kv_heads " + std::to_string(kv_heads) +
            " group " + std::to_string(group) + " block " + std::to_string(block_tokens) +
-           " window " + std::to_string(p.window) + (dtype == ASHLAR_BF16 ? " bf16" : " f16") +
-           p.text;
+           " window " + std::to_string(p.window) + NameOf(dtype) + p.text;
   p.cache = MakeCache(random, dtype, blocks, block_tokens, kv_heads, head_dim);
   p.arena.assign(static_cast<size_t>(p.cache.bytes), 0xff);
   std::vector<int32_t> free(static_cast<size_t>(blocks - 1));
@@ -123,7 +119,7 @@ AttentionProblem MakeAttention(Random& random) {
         const std::vector<float> values = random.Normals(2 * head_dim);
         uint8_t* entry = p.arena.data() + EntryAt(p.cache, block, head, position % block_tokens);
         for (int i = 0; i < 2 * head_dim; ++i)
-          StoreValue(dtype, values[static_cast<size_t>(i)], entry + 2 * i);
+          gpu_kernels::StoreAs(dtype, entry, i, values[static_cast<size_t>(i)]);
       }
     }
   }
@@ -169,14 +165,14 @@ std::vector<float> Run(const Side& side, const AttentionProblem& p, const std::v
 
 }  // namespace
 
-// Scores have a deviation of 2: queries and weights may be brought to the cache's type, 2^-9 or
-// 2^-12 of each, which moves a result by a few such steps.
+// Scores have a deviation of 2: queries and weights may be brought to the cache's type (float16
+// where that has 8 bits), 2^-9 or 2^-12 of each, which moves a result by a few such steps.
 void AttentionCase(const Context& c) {
   const AttentionProblem p = MakeAttention(c.random);
   const std::vector<float> want = Run(c.reference, p, p.q, p.query_start, p.context, p.table);
   double largest = 1;
   for (float value : want) largest = std::max(largest, std::fabs(double{value}));
-  const double step = p.cache.view.dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7;
+  const double step = std::min(StepOf(p.cache.view.dtype), StepOf(ASHLAR_BF16));
   const std::vector<double> tolerance(want.size(), largest * step);
   c.report.Compare(c.op, p.text, Run(c.plugin, p, p.q, p.query_start, p.context, p.table), want,
                    tolerance);
@@ -196,7 +192,7 @@ void AttentionCase(const Context& c) {
 // q in float32; k as the cache's type, one step of it where a value lies near a rounding boundary;
 // all else in the cache bit for bit.
 void QkvCase(const Context& c) {
-  const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16});
+  const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F8_E4M3});
   const int head_dim = c.random.Pick({32, 64, 80, 96, 128, 256}),
             kv_heads = c.random.Pick({1, 2, 4});
   const int q_heads = kv_heads * static_cast<int>(c.random.Int(1, 5)), blocks = 6;
@@ -211,7 +207,9 @@ void QkvCase(const Context& c) {
   std::vector<int32_t> positions;
   for (int t = 0; t < tokens; ++t) positions.push_back(static_cast<int32_t>(c.random.Int(0, 5000)));
   const int64_t row = int64_t{q_heads + 2 * kv_heads} * head_dim;
-  const std::vector<float> qkv = c.random.Normals(tokens * row);
+  // Some values are past the largest of 8 bits.
+  const double spread = c.random.Chance(0.2) ? 300 : 1;
+  const std::vector<float> qkv = c.random.Normals(tokens * row, spread);
   const std::vector<float> q_norm = c.random.Normals(head_dim), k_norm = c.random.Normals(head_dim);
   const bool norms = c.random.Chance(0.5), rotates = c.random.Chance(0.8);
   const int rotary = c.random.Chance(0.3) ? head_dim / 2 : head_dim;
@@ -249,21 +247,16 @@ void QkvCase(const Context& c) {
   }
   const std::string what = "head " + std::to_string(head_dim) + " tokens " + std::to_string(tokens);
   c.report.Compare("qkv_prepare q", what, q[1], q[0],
-                   std::vector<double>(q[0].size(), norms ? 3e-4 : 1e-4));
+                   std::vector<double>(q[0].size(), norms ? 3e-4 : 1e-4 * spread));
   std::vector<float> got, want;
   std::vector<double> tolerance;
-  const double step = dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7;
-  for (size_t i = 0; i + 1 < caches[0].size(); i += 2) {
-    float value[2];
-    for (int side = 0; side < 2; ++side) {
-      uint16_t bits;
-      std::memcpy(&bits, &caches[side][i], sizeof bits);
-      value[side] =
-          dtype == ASHLAR_F16 ? gpu_kernels::Load(F16{bits}) : gpu_kernels::Load(BF16{bits});
-    }
-    want.push_back(value[0]);
-    got.push_back(value[1]);
-    tolerance.push_back(step * std::fabs(double{value[0]}) + 3e-4);
+  const auto values = static_cast<int64_t>(caches[0].size()) / gpu_kernels::ElementBytes(dtype);
+  const double least = dtype == ASHLAR_F8_E4M3 ? 0x1p-6 : 0;  // below it steps are equal
+  for (int64_t i = 0; i < values; ++i) {
+    want.push_back(gpu_kernels::LoadAs(dtype, caches[0].data(), i));
+    got.push_back(gpu_kernels::LoadAs(dtype, caches[1].data(), i));
+    tolerance.push_back(StepOf(dtype) * std::max(std::fabs(double{want.back()}), least) +
+                        3e-4 * spread);
   }
   c.report.Compare("qkv_prepare cache", what, got, want, tolerance);
 }

@@ -1,10 +1,12 @@
 // Times the ops of one GPU plugin over the C table, each as a captured graph of repeats over
 // rotating operands, beside the copy and matrix rates of the same run.
-//   bench PLUGIN.so [--only floor|decode|prefill|step|matmul|sample] [--row NAME]
+//   bench PLUGIN.so [--only floor|decode|prefill|prepare|step|matmul|sample] [--row NAME]
 // Attention is timed by the first row, or by the one named.
 #include "gpu/bench.h"
 
 #include <memory>
+
+#include "gpu/ceilings.h"
 
 namespace {
 
@@ -69,16 +71,36 @@ Rates MeasureRates(const Side& side) {
   return rates;
 }
 
+// Rates of kernels that do nothing else, which every other is compared with.
+void MeasureReading(const Side& side) {
+  constexpr int64_t kBytes = int64_t{2} << 30;
+  const Memory memory(side, 2 * kBytes);
+  memory.Fill(Normals(1 << 20), 2 * kBytes);
+  const auto must = [](bool launched) {
+    if (!launched) std::fprintf(stderr, "bench: a launch failed\n"), std::exit(1);
+  };
+  char* data = memory.as<char>();
+  const Time read = Measure(side, 4, [&](int i) {
+    must(LaunchRead(side.stream(), data + i % 2 * kBytes, kBytes, data));
+  });
+  Print("ceiling: read 2 GiB", read, double(kBytes), 0);
+  read_ceiling = double(kBytes) / read.median / 1e3;
+  const Time copy =
+      Measure(side, 4, [&](int) { must(LaunchCopy(side.stream(), data + kBytes, data, kBytes)); });
+  Print("ceiling: copy 2 GiB, bytes both ways", copy, 2.0 * kBytes, 0);
+}
+
 void Floor(const Side& side) { MeasureRates(side); }
 
 // One batch of attention: `sequences` with `queries` new tokens and `context` in all.
 struct Batch {
   int64_t sequences, queries, context;
   int heads = 32, kv_heads = 8, head_dim = 128, block = 16;
+  ashlar_dtype cache = ASHLAR_BF16;
 
   int64_t tokens() const { return sequences * queries; }
   int64_t blocks() const { return sequences * ((context + block - 1) / block); }
-  int64_t entry_bytes() const { return 2 * head_dim * 2; }
+  int64_t entry_bytes() const { return 2 * head_dim * (cache == ASHLAR_BF16 ? 2 : 1); }
   int64_t cache_bytes() const { return blocks() * block * kv_heads * entry_bytes(); }
 };
 
@@ -112,7 +134,7 @@ struct AttentionSetup {
   AttentionSetup(const Side& on, const Batch& b)
       : side(on),
         batch(b),
-        copies(static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / b.cache_bytes(), 1, 64))),
+        copies(static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / b.cache_bytes(), 1, 256))),
         cache(on, copies * b.cache_bytes()),
         q(on, b.tokens() * b.heads * b.head_dim * 2),
         out(on, b.tokens() * b.heads * b.head_dim * 2),
@@ -120,7 +142,11 @@ struct AttentionSetup {
         starts(on, Steps(b.sequences + 1, b.queries)),
         contexts(on, std::vector<int32_t>(size_t(b.sequences), static_cast<int32_t>(b.context))) {
     const std::vector<uint16_t> values = Normals(1 << 22);
-    cache.Fill(values, copies * b.cache_bytes());
+    if (b.cache == ASHLAR_BF16) {
+      cache.Fill(values, copies * b.cache_bytes());
+    } else {
+      cache.Fill(Bytes(1 << 22), copies * b.cache_bytes());
+    }
     q.Fill(values, b.tokens() * b.heads * b.head_dim * 2);
   }
   ashlar_kv_view View(int copy) const {
@@ -130,7 +156,7 @@ struct AttentionSetup {
     kv.head_stride = kv.token_stride * batch.block;
     kv.block_stride = kv.head_stride * batch.kv_heads;
     kv.blocks = batch.blocks();
-    kv.dtype = ASHLAR_BF16;
+    kv.dtype = batch.cache;
     kv.block_tokens = batch.block;
     kv.kv_heads = batch.kv_heads;
     kv.head_dim = kv.head_dim_v = batch.head_dim;
@@ -154,16 +180,20 @@ struct AttentionSetup {
 };
 
 void Decode(const Side& side) {
-  for (int64_t sequences : {1, 8, 64, 256}) {
-    for (int64_t context : {1024, 4096, 32768}) {
-      const Batch batch{sequences, 1, context};
-      if (batch.cache_bytes() > int64_t{64} << 30) continue;
-      const AttentionSetup setup(side, batch);
-      const Time time = Measure(side, std::max(4, setup.copies), [&](int i) { setup.Run(i); });
-      char what[64];
-      std::snprintf(what, sizeof what, "decode bf16 32/8 d128 page 16, B %d ctx %d", int(sequences),
-                    int(context));
-      Print(what, time, double(batch.cache_bytes()), 0);
+  const ashlar_row& row = side.table().rows[attention_row];
+  for (ashlar_dtype cache : {ASHLAR_BF16, ASHLAR_F8_E4M3}) {
+    if ((row.kv_dtypes & ASHLAR_DTYPE_BIT(cache)) == 0) continue;
+    for (int64_t sequences : {1, 8, 64, 256}) {
+      for (int64_t context : {1024, 4096, 32768}) {
+        Batch batch{sequences, 1, context};
+        batch.cache = cache;
+        const AttentionSetup setup(side, batch);
+        const Time time = Measure(side, std::max(4, setup.copies), [&](int i) { setup.Run(i); });
+        char what[64];
+        std::snprintf(what, sizeof what, "decode %s 32/8 d128 page 16, B %d ctx %d",
+                      cache == ASHLAR_BF16 ? "bf16" : "f8", int(sequences), int(context));
+        Print(what, time, double(batch.cache_bytes()), 0);
+      }
     }
   }
 }
@@ -405,7 +435,7 @@ int main(int argc, char** argv) {
   }
   if (argc != 2 + 2 * (!only.empty() + !row.empty())) {
     std::fprintf(stderr,
-                 "usage: %s PLUGIN.so [--only floor|decode|prefill|matmul|step|sample] "
+                 "usage: %s PLUGIN.so [--only floor|decode|prefill|prepare|matmul|step|sample] "
                  "[--row NAME]\n",
                  argv[0]);
     return 2;
@@ -421,8 +451,10 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(const Side&);
-  } parts[] = {{"floor", Floor}, {"decode", Decode}, {"prefill", Prefill},
-               {"step", Steps},  {"matmul", Matmul}, {"sample", SampleBench}};
+  } parts[] = {{"floor", Floor},          {"decode", Decode}, {"prefill", Prefill},
+               {"prepare", PrepareBench}, {"step", Steps},    {"matmul", Matmul},
+               {"sample", SampleBench}};
+  MeasureReading(side);
   for (const auto& part : parts) {
     if (only.empty() || only == part.name) part.run(side);
   }

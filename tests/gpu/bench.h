@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "gpu/cases.h"
+#include "gpu/number.h"
 
 namespace ashlar::gpu_test {
 
@@ -25,13 +26,16 @@ class Memory {
   T* as() const {
     return static_cast<T*>(data_);
   }
-  // Copies `values` over and over until `bytes` are written.
+  // Repeats `values` until `bytes` are written.
   template <class T>
   void Fill(const std::vector<T>& values, int64_t bytes) const {
-    const auto step = static_cast<int64_t>(values.size() * sizeof(T));
-    for (int64_t at = 0; at < bytes; at += step) {
-      side_.Must(side_.table().copy_in(side_.device(), side_.stream(), as<char>() + at,
-                                       values.data(), std::min(step, bytes - at)));
+    int64_t filled = std::min(static_cast<int64_t>(values.size() * sizeof(T)), bytes);
+    side_.Must(side_.table().copy_in(side_.device(), side_.stream(), data_, values.data(), filled));
+    for (; filled < bytes; filled *= 2) {
+      const Array<int64_t> pair(side_, {0, filled});
+      side_.Must(side_.table().copy_blocks(side_.device(), side_.stream(), data_, pair.data(), 1,
+                                           std::min(filled, bytes - filled)));
+      side_.Sync();
     }
     side_.Sync();
   }
@@ -49,6 +53,16 @@ inline std::vector<uint16_t> Normals(int64_t count) {
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     values.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+  return values;
+}
+
+// The same as 8-bit floats.
+inline std::vector<uint8_t> Bytes(int64_t count) {
+  std::vector<uint8_t> values;
+  for (uint16_t bits : Normals(count)) {
+    const float value = gpu_kernels::Load(gpu_kernels::BF16{bits});
+    values.push_back(gpu_kernels::Store<gpu_kernels::F8>(value).bits);
   }
   return values;
 }
@@ -79,15 +93,23 @@ inline Time Measure(const Side& side, int repeats, const std::function<void(int)
   return {times[kRuns / 2], times.front(), times.back()};
 }
 
+// What reading alone reached in this run, GB/s; 0 before it is measured.
+inline double read_ceiling = 0;
+
 inline void Print(const char* what, const Time& time, double bytes, double flops) {
   std::printf("%-52s %10.2f us (%.2f-%.2f)", what, time.median, time.least, time.most);
-  if (bytes > 0) std::printf(" %8.0f GB/s", bytes / time.median / 1e3);
+  if (bytes > 0) {
+    const double rate = bytes / time.median / 1e3;
+    std::printf(" %8.0f GB/s", rate);
+    if (read_ceiling > 0) std::printf(" %3.0f %% of reading", 100 * rate / read_ceiling);
+  }
   if (flops > 0) std::printf(" %8.1f TFLOP/s", flops / time.median / 1e6);
   std::printf("\n");
   std::fflush(stdout);
 }
 
-// One part of the benchmark in a file of its own.
+// Parts of the benchmark in files of their own.
+void PrepareBench(const Side& side);
 void SampleBench(const Side& side);
 
 }  // namespace ashlar::gpu_test

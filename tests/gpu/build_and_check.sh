@@ -37,11 +37,21 @@ driver() { # name, sources...
   shift
   g++ -std=c++20 -O2 -DASHLAR_GPU_HOST -Itests -Ikernels -Ikernels/include "$@" -o "$build/$name" -ldl
 }
+benchmark() { # its own kernels need the vendor's compiler
+  local nvcc=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} name
+  "$nvcc" -std=c++20 -O3 -gencode="arch=compute_$capability,code=sm_$capability" -DASHLAR_GPU_CUDA -Itests -Ikernels \
+    -Ikernels/include -c tests/gpu/ceilings.cu -o "$build/ceilings.o" || return 1
+  for name in bench bench_prepare bench_sample; do
+    g++ -std=c++20 -O2 -DASHLAR_GPU_HOST -Itests -Ikernels -Ikernels/include -c "tests/gpu/$name.cc" -o "$build/$name.o" ||
+      return 1
+  done
+  "$nvcc" -cudart static "$build"/{bench,bench_prepare,bench_sample,ceilings}.o -o "$build/bench" -ldl
+}
 build() {
   local pids=() pid
   reference & pids+=($!)
   driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases}.cc & pids+=($!)
-  driver bench tests/gpu/bench{,_sample}.cc & pids+=($!)
+  benchmark & pids+=($!)
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done
 }

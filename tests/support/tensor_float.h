@@ -1,6 +1,7 @@
-// float16 and bfloat16 by arithmetic, independent of any kernel's bit tricks. Slow.
+// float16, bfloat16 and float8 by arithmetic, independent of any kernel's bit tricks. Slow.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -54,8 +55,31 @@ inline uint16_t Encode(FloatFormat format, float value) {
   return static_cast<uint16_t>(sign | top << format.fraction_bits);
 }
 
-// The nearest value that `type` (float32, float16, bfloat16) holds.
+// Four bits of exponent, three of fraction; the last code is the NaN, and there is no infinity.
+inline float DecodeF8(uint8_t bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  double value = exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(fraction + 8, exponent - 10);
+  if ((bits & 0x7f) == 0x7f) value = NAN;
+  return static_cast<float>(bits & 0x80 ? -value : value);
+}
+
+// The nearest of all codes, ties to even; what is larger than all becomes the largest.
+inline uint8_t EncodeF8(float value) {
+  const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  if (std::isnan(value)) return sign | 0x7f;
+  uint8_t best = 0;
+  double least = INFINITY;
+  for (uint8_t code = 0; code < 0x7f; ++code) {
+    const double magnitude = std::min(std::fabs(double{value}), 1e6);
+    const double error = std::fabs(magnitude - double{DecodeF8(code)});
+    if (error < least || (error == least && code % 2 == 0)) best = code, least = error;
+  }
+  return sign | best;
+}
+
+// The nearest value that `type` (float32, float16, bfloat16, float8_e4m3) holds.
 inline float Rounded(DType type, float value) {
+  if (type == DType::kF8E4M3) return DecodeF8(EncodeF8(value));
   if (type == DType::kF16) return Decode(kHalf, Encode(kHalf, value));
   if (type == DType::kBF16) return Decode(kBf16, Encode(kBf16, value));
   Check(type == DType::kF32, "Rounded takes float types");
@@ -68,6 +92,10 @@ inline void Store(DType type, float value, std::byte* at) {
     std::memcpy(at, &value, 4);
     return;
   }
+  if (type == DType::kF8E4M3) {
+    *at = std::byte{EncodeF8(value)};
+    return;
+  }
   const uint16_t bits = Encode(type == DType::kF16 ? kHalf : kBf16, value);
   std::memcpy(at, &bits, 2);
 }
@@ -78,6 +106,7 @@ inline float Load(DType type, const std::byte* at) {
     std::memcpy(&value, at, 4);
     return value;
   }
+  if (type == DType::kF8E4M3) return DecodeF8(static_cast<uint8_t>(*at));
   uint16_t bits;
   std::memcpy(&bits, at, 2);
   return Decode(type == DType::kF16 ? kHalf : kBf16, bits);

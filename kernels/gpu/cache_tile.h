@@ -1,0 +1,150 @@
+// Entries of the paged cache in shared memory and the operands read from there. An entry, K then V,
+// is a row of 16-byte pieces; the pieces of a row are exchanged by its number, so that the lanes of
+// one access meet all banks.
+#pragma once
+
+#include "matrix.h"
+
+namespace ashlar::gpu_kernels {
+
+template <class Stored, int kHeadDim>
+struct CacheTile {
+  static constexpr bool kF8 = std::is_same_v<Stored, F8>;
+  static constexpr int kKeyPieces = kHeadDim * int{sizeof(Stored)} / 16;
+  static constexpr int kPieces = 2 * kKeyPieces;
+  static constexpr int kPitch = (kPieces + 7) / 8 * 128;  // bytes
+  static constexpr int kRun = 16;  // entries that lie in one block: blocks hold a multiple
+  static constexpr int kChunks = (kHeadDim + kChunk - 1) / kChunk;
+  static constexpr int kColumnTiles = kHeadDim / kTile;
+  // Keys of one product with values are kHalf * kHalves.
+  static constexpr int kHalves = kF8 ? 2 : 1;
+
+  // What the number of a piece in row `row` is exchanged by; eight rows in line differ. Rows that
+  // one access of LoadKeys meets differ in the upper bits.
+  GPU_DEVICE static int Exchange(int row) {
+    return kF8 ? (row & 3) << 1 | (row >> 2 & 1) : (row & 1) << 2 | (row >> 1 & 3);
+  }
+  GPU_DEVICE static int At(int row, int piece) {
+    return row * kPitch + ((piece ^ Exchange(row)) << 4);
+  }
+  // The column of a 16-column tile that row `row` of LoadValues' operand stands for.
+  GPU_DEVICE static constexpr int Column(int row) { return kF8 ? row % 8 * 2 + row / 8 : row; }
+};
+
+// Where the entries of one KV head lie, for keys of one sequence.
+struct CacheWalk {
+  const char* base;  // of the head in block 0
+  const int32_t* table;
+  int64_t block_stride, token_stride;
+  int block_shift, block_tokens;  // log2 of block_tokens, or -1
+
+  // Entry of the key whose block is `block`.
+  GPU_DEVICE const char* Entry(int key, int block) const {
+    return base + block * block_stride + (key - Index(key) * block_tokens) * token_stride;
+  }
+  GPU_DEVICE int Index(int key) const {
+    return block_shift >= 0 ? key >> block_shift : key / block_tokens;
+  }
+};
+
+// A wave copies the kRun entries from `from` on into rows of `to`, those of keys outside [low,
+// high) as zeros; `low` and `high` count from the first. The first row's number is a multiple of
+// eight. Unless all lie at multiples of 16 bytes, `aligned` is false.
+template <class Stored, int kHeadDim, int kWave>
+GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int low, int high,
+                        bool aligned) {
+  using Tile = CacheTile<Stored, kHeadDim>;
+  const int lane = gpu::ThreadX() % kWave;
+  constexpr int kAll = Tile::kRun * Tile::kPieces;
+  if (aligned && low <= 0 && high >= Tile::kRun && kAll % kWave == 0) {
+#pragma unroll
+    for (int i = 0; i < kAll / kWave; ++i) {
+      const int row = (i * kWave + lane) / Tile::kPieces,
+                piece = (i * kWave + lane) % Tile::kPieces;
+      gpu::CopyToShared(to + Tile::At(row, piece), from + row * token_stride + piece * 16, true);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = lane; i < kAll; i += kWave) {
+    const int row = i / Tile::kPieces, piece = i % Tile::kPieces;
+    const bool valid = row >= low && row < high;
+    const char* entry = valid ? from + row * token_stride + piece * 16 : from;
+    char* at = to + Tile::At(row, piece);
+    if (aligned || !valid) {
+      gpu::CopyToShared(at, entry, valid);
+    } else {
+      for (int e = 0; e < 16; ++e) at[e] = entry[e];
+    }
+  }
+}
+
+// K of 16 rows from `first` on, values 32 * chunk..; past the head's size the values are V's.
+template <class Stored, int kHeadDim, int kWave>
+GPU_DEVICE Operand<kWave> LoadKeys(const char* tile, int first, int chunk) {
+  using Tile = CacheTile<Stored, kHeadDim>;
+  using Layout = MatrixLayout<kWave>;
+  const int lane = gpu::ThreadX() % kWave, quarter = Layout::Quarter(lane);
+  Operand<kWave> operand;
+#pragma unroll
+  for (int v = 0; v < Layout::kVectors; ++v) {
+    const int row = first + Layout::Row(lane, v);
+    if constexpr (Tile::kF8) {
+      struct alignas(8) Eight {
+        uint32_t word[2];
+      };
+      const Eight eight = *reinterpret_cast<const Eight*>(
+          tile + Tile::At(row, 2 * chunk + quarter / 2) + quarter % 2 * 8);
+      for (int i = 0; i < 2; ++i) {
+        Widen(eight.word[i], operand.vector[v].word[2 * i], operand.vector[v].word[2 * i + 1]);
+      }
+    } else {
+      operand.vector[v] =
+          *reinterpret_cast<const gpu::Vector*>(tile + Tile::At(row, 4 * chunk + quarter));
+    }
+  }
+  return operand;
+}
+
+// V of kHalf * kHalves keys from row `first` on, columns 16 * column_tile..: row r of the operand
+// is column Column(r), its values of k are the keys in AsOperand's order.
+template <class Stored, int kHeadDim, int kWave>
+GPU_DEVICE Operand<kWave> LoadValues(const char* tile, int first, int column_tile) {
+  using Tile = CacheTile<Stored, kHeadDim>;
+  using Layout = MatrixLayout<kWave>;
+  const int lane = gpu::ThreadX() % kWave;
+  Operand<kWave> operand;
+#if defined(GPU_PTX)
+  uint32_t got[4];
+  if constexpr (Tile::kF8) {  // matrices of pairs of columns
+    gpu::LoadTransposed(tile + Tile::At(first + lane, Tile::kKeyPieces + column_tile), got);
+    for (int word = 0; word < 4; ++word) {
+      Widen(gpu::SwapMiddleBytes(got[word]), operand.vector[0].word[word],
+            operand.vector[1].word[word]);
+    }
+  } else {
+    gpu::LoadTransposed(
+        tile + Tile::At(first + lane % 16, Tile::kKeyPieces + 2 * column_tile + lane / 16), got);
+    for (int word = 0; word < 4; ++word) operand.vector[word / 2].word[word % 2] = got[word];
+  }
+#else
+  const auto value = [&](int key, int column) {
+    const int byte = column * int{sizeof(Stored)};
+    Stored stored;
+    memcpy(&stored, tile + Tile::At(first + key, Tile::kKeyPieces + byte / 16) + byte % 16,
+           sizeof stored);
+    return static_cast<uint32_t>(Store<Multiplied<Stored> >(Load(stored)).bits);
+  };
+  for (int v = 0; v < Layout::kVectors; ++v) {
+    const int column = column_tile * kTile + Tile::Column(Layout::Row(lane, v));
+    for (int word = 0; word < 2 * Tile::kHalves; ++word) {
+      const int low = Layout::KeyOfSlot(Layout::Quarter(lane), 2 * word);
+      const int high = Layout::KeyOfSlot(Layout::Quarter(lane), 2 * word + 1);
+      operand.vector[v].word[word] = value(low, column) | value(high, column) << 16;
+    }
+  }
+#endif
+  return operand;
+}
+
+}  // namespace ashlar::gpu_kernels
