@@ -32,8 +32,12 @@ using DeviceProperties = cudaDeviceProp;
 #endif
 
 #define GPU_KERNEL __global__
-// Threads of a block and, optionally, blocks that a multiprocessor should hold.
+// Threads of a block and, optionally, blocks that a multiprocessor should hold: NVIDIA's alone.
+#if defined(ASHLAR_GPU_HIP)
+#define GPU_BOUNDS(threads, ...) __launch_bounds__(threads)
+#else
 #define GPU_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
+#endif
 #define GPU_DEVICE __device__ __forceinline__
 #define GPU_BOTH __host__ __device__ __forceinline__
 
