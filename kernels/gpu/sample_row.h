@@ -11,8 +11,8 @@ namespace ashlar::gpu_kernels {
 
 inline constexpr int kRowThreads = 512;
 inline constexpr int kBands = 2048;
-inline constexpr int kMostStaged = 8192;  // candidates of a row
-inline constexpr int kMostListed = 512;   // of the band where the cut falls
+inline constexpr int kMostStaged = 4096;  // candidates of a row
+inline constexpr int kMostListed = 384;   // of the band where the cut falls
 inline constexpr int kMostSlices = 128;   // sums of 2^20 weights of at most 2^43 fit 64 bits
 inline constexpr float kMassUnit = 0x1p43f;
 inline constexpr uint64_t kNoMass = ~uint64_t{0};  // a limit that is not reached
@@ -29,6 +29,7 @@ struct RowShared {
   uint64_t before_count, before_mass;
   uint64_t cut, cut_mass;
 };
+static_assert(sizeof(RowShared) <= 64 << 10);  // what a block of every device may have
 
 // Equal or better ranks are in equal or lower bands. The first division is even over the logits,
 // which spreads them well; further ones are over the ranks, which differ for any two ids.
@@ -77,8 +78,8 @@ class RowDraw {
 
     const uint64_t total = OverSlices(Sum{}, mass);
     floor_ = OverSlices(Max{}, [](const Slice& slice) { return RankOf(slice.bound, -1); });
-    whole_ = false;
-    if (!Stage() || !Cut(total)) {
+    whole_ = !StageMost();
+    if (whole_ || !Cut(total)) {
       whole_ = true;
       floor_ = ~OverSlices(Max{}, [](const Slice& slice) { return ~RankOf(slice.least, -1); });
       (void)Cut(total);
@@ -151,6 +152,16 @@ class RowDraw {
     }
     gpu::SyncBlock();
     return s_.staged_size <= kMostStaged;
+  }
+
+  // The same from a floor that is raised while they are too many: the cut is mostly near the best.
+  GPU_DEVICE bool StageMost() {
+    for (int tries = 0; tries < 4; ++tries) {
+      if (Stage()) return true;
+      gpu::SyncBlock();  // all have seen how many there were
+      floor_ = RankOf((LogitOf(floor_) + LogitOf(best_)) / 2, -1);
+    }
+    return false;
   }
 
   // Calls body(rank) for this thread's share of the candidates or of the whole row; after_slice()
