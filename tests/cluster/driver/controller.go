@@ -57,7 +57,7 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 	if err != nil {
 		return err
 	}
-	if err := c.readDefinition(ctx); err != nil {
+	if err := c.checkRights(ctx); err != nil {
 		return err
 	}
 	for _, rule := range c.spec.Spec.ChildResources {
@@ -78,25 +78,21 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 	return nil
 }
 
-// readDefinition looks at the parent's definition and needs the right to watch all of them, as
-// Metacontroller does.
-func (c *controller) readDefinition(ctx context.Context) error {
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	watch, err := c.dynamic.Resource(definitions).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	watch.Stop()
-	list, err := c.dynamic.Resource(definitions).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, definition := range list.Items {
-		if definition.GetName() == c.parents.gvr.GroupResource().String() {
-			return nil
+// checkRights does what Metacontroller does beside what the hooks ask for, so that the chart's role is
+// tested for it: it watches the definitions of all kinds and all namespaces.
+func (c *controller) checkRights(ctx context.Context) error {
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, {Version: "v1", Resource: "namespaces"}} {
+		if _, err := c.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return err
 		}
+		watch, err := c.dynamic.Resource(resource).Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		watch.Stop()
 	}
-	return fmt.Errorf("%s has no definition", c.parents.gvr.GroupResource())
+	return nil
 }
 
 func (c *controller) onParent(old, parent *unstructured.Unstructured) {
