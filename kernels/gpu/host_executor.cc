@@ -88,12 +88,16 @@ void Leave(void**, const void*, size_t) {}
 void Arrive(void*, const void**, size_t*) {}
 #endif
 
-[[gnu::noinline, noreturn]] void Jump(void** to) { __builtin_longjmp(to, 1); }
+// The sanitizer would take each jump for the end of a stack and ask the system about it; it is told
+// of every switch instead.
+#define GPU_SWITCHES [[gnu::noinline, gnu::no_sanitize_address]]
+
+GPU_SWITCHES [[noreturn]] void Jump(void** to) { __builtin_longjmp(to, 1); }
 
 void FiberMain();
 
 // Stops at `from` and goes on in `to`.
-[[gnu::noinline]] void Switch(void** from, Fiber* to) {
+GPU_SWITCHES void Switch(void** from, Fiber* to) {
   if (__builtin_setjmp(from) != 0) return;
   executor.current = to;
   if (to->started) Jump(to->point);
@@ -101,7 +105,7 @@ void FiberMain();
   setcontext(&to->entry);
 }
 
-[[gnu::noinline]] void SwitchHome(void** from) {
+GPU_SWITCHES void SwitchHome(void** from) {
   if (__builtin_setjmp(from) != 0) return;
   executor.current = nullptr;
   Jump(executor.home);
