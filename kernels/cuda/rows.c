@@ -22,7 +22,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 80,
         .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
-        .verification = ASHLAR_TESTED,
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* wgmma over tiles of long sequences that TMA brings; short ones as CUDA_PAGED does. */
     {
@@ -41,7 +41,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_min = 90,
         .capability_max = 90,
         .built_for = {"sm_90a"},
-        .verification = ASHLAR_TESTED,
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* Prefill by the vendor's library; it takes a block table and whole heads only. */
     {
