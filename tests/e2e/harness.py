@@ -24,8 +24,8 @@ def free_port():
 class Server:
     """`ashlar serve` on a free port; a context manager. `spec` is YAML text without apiVersion and kind, or a whole document."""
 
-    def __init__(self, spec, arguments=(), wait_ready=True, port=None):
-        """`port`: the spec's own; without it one is chosen and given as --port."""
+    def __init__(self, spec, arguments=(), wait_ready=True, port=None, before_exec=None):
+        """`port`: the spec's own; without it one is chosen and given as --port. `before_exec` is called in the new process."""
         self.folder = tempfile.TemporaryDirectory()
         self.port = port or free_port()
         arguments = [*arguments] if port else ["--port", str(self.port), *arguments]
@@ -35,7 +35,7 @@ class Server:
         self.log_path = os.path.join(self.folder.name, "log")
         self.started = time.monotonic()
         with open(self.log_path, "w") as log:
-            self.process = subprocess.Popen([ASHLAR, "serve", "-f", path, *arguments], stdout=subprocess.PIPE, stderr=log)
+            self.process = subprocess.Popen([ASHLAR, "serve", "-f", path, *arguments], stdout=subprocess.PIPE, stderr=log, preexec_fn=before_exec)
         self.ready_seconds = None
         if wait_ready:
             try:
