@@ -86,6 +86,11 @@ std::string Describe(const Problem& p) {
          (p.gated ? " gated" : "");
 }
 
+std::vector<float> Scaled(std::vector<float> values, double scale) {
+  for (float& value : values) value = static_cast<float>(value * scale);
+  return values;
+}
+
 Problem MakeProblem(Random& random) {
   Problem p;
   p.gated = random.Chance(0.35);
@@ -94,11 +99,16 @@ Problem MakeProblem(Random& random) {
   p.m = random.Chance(0.7) ? random.Int(1, 16) : random.Int(17, 150);
   if (p.weight.rows > 2000) p.m = 1 + p.m % 4;  // the host executor would take minutes
   if (random.Chance(0.5)) p.activation = ASHLAR_GELU_TANH;
-  const auto rounded = [&](int64_t count) { return Rounded(p.dtype, random.Normals(count)); };
-  p.x = rounded(p.m * p.weight.desc.cols);
-  if (random.Chance(0.5)) p.norm = random.Normals(p.weight.desc.cols);
+  const bool norm = random.Chance(0.5);
+  // Gates and ups come to about 8, as in a model: larger ones leave the bend of the activation and,
+  // multiplied, the range of float16.
+  const double scale = p.gated ? 8 / p.weight.RowNorm() : 1;
+  p.x = Rounded(p.dtype, Scaled(random.Normals(p.m * p.weight.desc.cols), norm ? 1 : scale));
+  if (norm) p.norm = Scaled(random.Normals(p.weight.desc.cols), scale);
   if (!p.gated && random.Chance(0.3)) p.bias = random.Normals(p.weight.rows);
-  if (!p.gated && random.Chance(0.5)) p.residual = rounded(p.m * p.weight.rows);
+  if (!p.gated && random.Chance(0.5)) {
+    p.residual = Rounded(p.dtype, random.Normals(p.m * p.weight.rows));
+  }
   return p;
 }
 
