@@ -36,19 +36,15 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
   waiting_.push_back(std::move(sequence));
 }
 
-const std::vector<Slice>& Scheduler::Schedule() {
+const std::vector<Slice>& Scheduler::Schedule(bool under_way) {
   slices_.clear();
   budget_ = limits_.batch_tokens;
   logits_left_ = limits_.logit_rows;
   // Preemption takes from the end of running_: none of those has a slice yet.
-  bool ending = false;
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i].get();
-    if (sequence->full(limits_.context_tokens)) {
-      ending = true;
-    } else if (sequence->remaining() == 1 && CoverDecode(sequence)) {
-      AddSlice(sequence, 1);
-    }
+    if (sequence->full(limits_.context_tokens) || sequence->remaining() != 1) continue;
+    if (CoverDecode(sequence, under_way)) AddSlice(sequence, 1);
   }
   if (pace_ != nullptr) LimitPrompts();
   bool stalled = false;
@@ -59,8 +55,8 @@ const std::vector<Slice>& Scheduler::Schedule() {
     stalled = !AddSlice(running_.back().get(), budget_);
   }
   // Every runner may be a prefill without a block: the oldest gets those of the youngest, unless
-  // some come back by themselves.
-  while (slices_.empty() && !running_.empty() && !ending) {
+  // the step under way gives some back.
+  while (slices_.empty() && !running_.empty() && !under_way) {
     if (AddSlice(running_.front().get(), budget_)) break;
     Check(running_.size() > 1, "3: a sequence that can fit runs when it is alone");
     Preempt();
@@ -81,9 +77,9 @@ void Scheduler::LimitPrompts() {
   budget_ = std::min(budget_, pace_->PromptTokens(decodes, static_cast<int>(prompts), context));
 }
 
-// Makes room for one more token, from the youngest if need be; false when that was the sequence
-// itself.
-bool Scheduler::CoverDecode(Sequence* sequence) {
+// Makes room for one more token, from the youngest if need be; false when that is the sequence
+// itself, which then starts over, or first sees what the step under way gives back.
+bool Scheduler::CoverDecode(Sequence* sequence, bool under_way) {
   auto covered = [&] {
     return std::ranges::all_of(sequence->tables, [&](const BlockTable& table) {
       return table.Reach() > sequence->computed;
@@ -91,6 +87,7 @@ bool Scheduler::CoverDecode(Sequence* sequence) {
   };
   while (!covered()) {
     bool itself = running_.back().get() == sequence;
+    if (itself && under_way) return false;
     Check(!itself || running_.size() > 1, "3: a sequence that can fit runs when it is alone");
     Preempt();
     if (itself) return false;
@@ -139,7 +136,7 @@ bool Scheduler::Admit() {
   if (waiting_.empty() || running() >= limits_.sequences || logits_left_ == 0) return false;
   if (admission_blocked_ && !running_.empty()) return false;
   Sequence& sequence = *waiting_.front();
-  if (sequence.pending > 0) return false;
+  Check(sequence.pending == 0, "what is sampled is known before a sequence starts over");
   int64_t tokens = static_cast<int64_t>(sequence.tokens.size());
   if (sequence.path.chains.empty()) sequence.path = cache_.Begin(sequence.request.cache_salt);
   cache_.Extend(sequence.path, sequence.tokens);

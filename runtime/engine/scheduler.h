@@ -26,7 +26,7 @@ struct Slice {
 // Owns the sequences. Engine thread only. Invariants:
 //   1. running and waiting are both in order of arrival, and all of running is older than waiting;
 //   2. a waiting sequence holds no block;
-//   3. every step with work runs at least one token.
+//   3. every step with work runs at least one token, unless it awaits the one before.
 class Scheduler {
  public:
   struct Limits {
@@ -42,8 +42,8 @@ class Scheduler {
   bool CanEverFit(const Sequence& sequence) const;
   void Add(std::unique_ptr<Sequence> sequence);
   // The slices of the next step, with a place in the cache for every token. Valid until the next
-  // call.
-  const std::vector<Slice>& Schedule();
+  // call. None at all only when there is no work, or what there is awaits the step `under_way`.
+  const std::vector<Slice>& Schedule(bool under_way = false);
   // Takes a sequence out and gives its blocks back.
   std::unique_ptr<Sequence> Remove(Sequence* sequence);
 
@@ -64,7 +64,7 @@ class Scheduler {
   Sequence* oldest() const;
 
  private:
-  bool CoverDecode(Sequence* sequence);
+  bool CoverDecode(Sequence* sequence, bool under_way);
   bool AddSlice(Sequence* sequence, int most);
   void LimitPrompts();
   void Preempt();

@@ -36,11 +36,10 @@ double HalfContext(const ModelConfig& model) {
 
 }  // namespace
 
-Worker::Worker(const Plan& plan, const Device& device, ModelWeights weights,
-               std::unique_ptr<KvArena> arena, const Engine::Options& options)
+Worker::Worker(const Plan& plan, const Device& device, std::unique_ptr<KvArena> arena,
+               const Engine::Options& options)
     : plan_(plan),
       device_(device),
-      weights_(std::move(weights)),
       options_(options),
       arena_(std::move(arena)),
       pace_(HalfContext(plan.model)) {}
@@ -49,54 +48,24 @@ Result<std::unique_ptr<Worker>> Worker::Create(const Plan& plan, const Device& d
                                                ModelWeights weights, std::unique_ptr<KvArena> arena,
                                                const Engine::Options& options,
                                                Engine::Parts parts) {
-  std::unique_ptr<Worker> worker(
-      new Worker(plan, device, std::move(weights), std::move(arena), options));
-  int logit_rows = Engine::LogitRows(options);
+  std::unique_ptr<Worker> worker(new Worker(plan, device, std::move(arena), options));
   worker->cache_ = std::make_unique<PrefixCache>(
       Shapes(worker->arena_->groups()),
       PrefixCache::Options{options.prefix_cache, options.seed, std::move(parts.prefix_hash)});
-  worker->scheduler_ =
-      std::make_unique<Scheduler>(*worker->cache_,
-                                  Scheduler::Limits{options.max_sequences, options.batch_tokens,
-                                                    logit_rows, plan.context_length},
-                                  &worker->pace_);
-  auto batch =
-      Batch::Create(device, *worker->cache_,
-                    {options.max_sequences, options.batch_tokens, logit_rows, plan.context_length});
-  if (!batch.ok()) return batch.problems();
-  worker->batch_ = std::move(*batch);
-  for (Mark& end : worker->ends_) {
-    auto mark = device.CreateMark();
-    if (!mark.ok()) return mark.problems();
-    end = std::move(*mark);
-  }
-  if (parts.forward) {
-    worker->forward_ = std::move(parts.forward);
-    return worker;
-  }
-  auto forward = Forward::Create(plan.model, device, options.batch_tokens, logit_rows);
-  if (!forward.ok()) return forward.problems();
-  worker->forward_ = std::move(*forward);
+  worker->scheduler_ = std::make_unique<Scheduler>(
+      *worker->cache_,
+      Scheduler::Limits{options.max_sequences, options.batch_tokens, Engine::LogitRows(options),
+                        plan.context_length},
+      &worker->pace_);
+  auto runner = StepRunner::Create(plan, device, std::move(weights), *worker->arena_,
+                                   *worker->cache_, options, std::move(parts.forward));
+  if (!runner.ok()) return runner.problems();
+  worker->runner_ = std::move(*runner);
   return worker;
 }
 
-// Runs the largest steps once, idle: what ops keep for themselves is made before any graph is.
-Status Worker::Warm() {
-  if (!device_.has_graphs()) return Done{};
-  const int tokens =
-      static_cast<int>(std::min<int64_t>(options_.batch_tokens, plan_.context_length));
-  for (const StepShape& shape : {batch_->IdleShape(options_.batch_tokens / tokens, tokens),
-                                 batch_->IdleShape(options_.max_sequences, 1)}) {
-    auto arrays = batch_->Fill({}, &shape);
-    if (!arrays.ok()) return arrays.problems();
-    if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
-    if (auto done = device_.Sync(); !done.ok()) return done;
-  }
-  return Done{};
-}
-
 Status Worker::Rehearse() {
-  if (auto warmed = Warm(); !warmed.ok()) return warmed;
+  if (auto warmed = runner_->Warm(); !warmed.ok()) return warmed;
   auto sequence = std::make_unique<Sequence>();
   sequence->tokens = {std::max(plan_.model.bos, 0)};
   sequence->prompt_tokens = 1;
@@ -162,12 +131,12 @@ void Worker::Cancel(uint64_t id) {
 }
 
 Status Worker::Step() {
-  const std::vector<Slice>& slices = scheduler_->Schedule();
+  const std::vector<Slice>& slices = scheduler_->Schedule(!under_way_.empty());
   if (!slices.empty()) {
     if (auto started = Start(slices); !started.ok()) return started;
   }
   // One step runs ahead of what the host knows, unless the host samples in it.
-  const size_t ahead = !slices.empty() && under_way_.back().on_device ? 1 : 0;
+  const size_t ahead = !slices.empty() && under_way_.back().ahead ? 1 : 0;
   while (under_way_.size() > ahead) {
     if (auto finished = Finish(); !finished.ok()) return finished;
   }
@@ -178,8 +147,7 @@ Status Worker::Step() {
 Status Worker::Start(std::span<const Slice> slices) {
   Started step;
   step.begun = std::chrono::steady_clock::now();
-  step.turn = turn_ ^= 1;
-  bool on_host = false;
+  bool on_device = false, on_host = false;
   int row = 0;
   for (const Slice& slice : slices) {
     const Sequence& sequence = *slice.sequence;
@@ -188,7 +156,7 @@ Status Worker::Start(std::span<const Slice> slices) {
     const bool samples = slice.logits > 0 && slice.tokens == sequence.remaining();
     if (samples && device_.has_sample() && sequence.plain()) {
       part.token = static_cast<int>(sequence.tokens.size());
-      step.on_device = true;
+      on_device = true;
     } else {
       on_host |= slice.logits > 0;
     }
@@ -201,19 +169,14 @@ Status Worker::Start(std::span<const Slice> slices) {
     }
     step.parts.push_back(part);
   }
-  auto logits = RunStep(slices, step.on_device);
-  if (!logits.ok()) return logits.problems();
-  if (step.on_device) {
-    if (auto fetched = batch_->Fetch(row, step.turn); !fetched.ok()) return fetched;
-  }
-  if (auto marked = device_.Record(ends_[static_cast<size_t>(step.turn)]); !marked.ok()) {
-    return marked;
-  }
+  auto started = runner_->Start(slices, on_device);
+  if (!started.ok()) return started.problems();
+  step.turn = started->turn;
+  step.ahead = !on_host;
   if (on_host) {
-    auto host = HostLogits(*logits);
+    auto host = runner_->HostLogits(started->logits);
     if (!host.ok()) return host.problems();
     step.logits = *host;
-    step.on_device = false;  // nothing runs ahead of what the host samples
   }
   if (device_.plugin().memory() == "host") NotePace(step);  // it has run by now
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -227,68 +190,11 @@ Status Worker::Start(std::span<const Slice> slices) {
   return Done{};
 }
 
-// As a graph when every sequence has one token and such a step ran before.
-Result<Tensor> Worker::RunStep(std::span<const Slice> slices, bool sample) {
-  const bool decode =
-      device_.has_graphs() && sample && std::ranges::all_of(slices, [](const Slice& slice) {
-        return slice.tokens == 1 && slice.logits == 1;
-      });
-  if (!decode) {
-    auto arrays = batch_->Fill(slices);
-    if (!arrays.ok()) return arrays.problems();
-    return Run(**arrays, sample);
-  }
-  const StepShape shape = batch_->ShapeFor(slices);
-  auto arrays = batch_->Fill(slices, &shape);
-  if (!arrays.ok()) return arrays.problems();
-  if (seen_.insert(shape).second) return Run(**arrays, true);
-  auto graph = graphs_.find(shape);
-  if (graph == graphs_.end()) {
-    auto captured = device_.Capture([&]() -> Status {
-      auto logits = Run(**arrays, true);
-      if (!logits.ok()) return logits.problems();
-      return Done{};
-    });
-    if (!captured.ok()) return captured.problems();
-    graph = graphs_.emplace(shape, std::move(*captured)).first;
-  }
-  if (auto launched = device_.Launch(graph->second); !launched.ok()) return launched.problems();
-  return forward_->Logits((*arrays)->input);
-}
-
-Result<Tensor> Worker::Run(const StepArrays& arrays, bool sample) {
-  if (device_.has_sample()) {
-    auto resolved = device_.ResolveIds(arrays.ids, batch_->sampled(), arrays.input.tokens);
-    if (!resolved.ok()) return resolved.problems();
-  }
-  auto logits = forward_->Run(weights_, arena_->layers(), arrays.input);
-  if (!logits.ok() || !sample || !device_.has_sample()) return logits;
-  auto sampled = device_.Sample(*logits, arrays.draws, batch_->sampled());
-  if (!sampled.ok()) return sampled.problems();
-  return logits;
-}
-
-// [logit_rows, vocab] where the host may read and write, once the step is done.
-Result<std::span<float>> Worker::HostLogits(const Tensor& logits) {
-  const size_t count = static_cast<size_t>(logits.shape[0] * logits.shape[1]);
-  if (device_.plugin().memory() == "host") {
-    if (auto done = device_.Sync(); !done.ok()) return done.problems();
-    return std::span(static_cast<float*>(logits.data), count);
-  }
-  host_logits_.resize(std::max(host_logits_.size(), count));
-  std::span<float> host(host_logits_.data(), count);
-  if (auto copied = device_.CopyOut(std::as_writable_bytes(host), logits.data); !copied.ok()) {
-    return copied.problems();
-  }
-  if (auto done = device_.Sync(); !done.ok()) return done.problems();
-  return host;
-}
-
 // Takes in the oldest step under way.
 Status Worker::Finish() {
   Started step = std::move(under_way_.front());
   under_way_.pop_front();
-  if (auto done = device_.Wait(ends_[static_cast<size_t>(step.turn)]); !done.ok()) return done;
+  if (auto done = runner_->Wait(step.turn); !done.ok()) return done;
   if (device_.plugin().memory() != "host") NotePace(step);
   for (const Part& part : step.parts) Advance(step, part);
   ++steps_;
@@ -310,8 +216,7 @@ void Worker::Advance(const Started& step, const Part& part) {
   Sequence& sequence = *found->second;
   const bool on_device = part.token >= 0;
   const size_t vocab = static_cast<size_t>(plan_.model.vocab);
-  const int32_t id =
-      on_device ? batch_->fetched(step.turn)[static_cast<size_t>(part.first_row)] : 0;
+  const int32_t id = on_device ? runner_->ids(step.turn)[static_cast<size_t>(part.first_row)] : 0;
   std::span<float> rows;
   if (!on_device && part.rows > 0) {
     rows = step.logits.subspan(static_cast<size_t>(part.first_row) * vocab,

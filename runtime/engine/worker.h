@@ -1,20 +1,18 @@
-// The engine thread's own: everything that touches the device, and one step at a time.
+// The engine thread's own: sequences, what each step brings them, and their events.
 #pragma once
 
 #include <chrono>
 #include <deque>
-#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/batch.h"
 #include "engine/engine.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
+#include "engine/step_runner.h"
 #include "kv/arena.h"
 #include "kv/prefix_cache.h"
 
@@ -56,8 +54,8 @@ class Worker {
   void Flush();
 
  private:
-  Worker(const Plan& plan, const Device& device, ModelWeights weights,
-         std::unique_ptr<KvArena> arena, const Engine::Options& options);
+  Worker(const Plan& plan, const Device& device, std::unique_ptr<KvArena> arena,
+         const Engine::Options& options);
   // A slice of a step that was started. The sequence may be gone when the step ends.
   struct Part {
     uint64_t sequence = 0;
@@ -68,18 +66,14 @@ class Worker {
   };
   struct Started {
     std::vector<Part> parts;
-    int turn = 0;             // which of the two host buffers and marks
-    bool on_device = false;   // a token is sampled there
+    int turn = 0;             // the runner's
+    bool ahead = false;       // the next step may start before this one is finished
     std::span<float> logits;  // what the host samples from; empty when it does not
     StepWork work;
     std::chrono::steady_clock::time_point begun;
   };
 
-  Status Warm();
   Status Start(std::span<const Slice> slices);
-  Result<Tensor> Run(const StepArrays& arrays, bool sample);
-  Result<Tensor> RunStep(std::span<const Slice> slices, bool sample);
-  Result<std::span<float>> HostLogits(const Tensor& logits);
   Status Finish();
   void NotePace(const Started& step);
   void Advance(const Started& step, const Part& part);
@@ -92,22 +86,15 @@ class Worker {
 
   const Plan& plan_;
   const Device& device_;
-  ModelWeights weights_;
   Engine::Options options_;
   std::unique_ptr<KvArena> arena_;
   std::unique_ptr<PrefixCache> cache_;
   Pace pace_;
   std::chrono::steady_clock::time_point last_end_;  // of a step
   std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Batch> batch_;
-  std::unique_ptr<Forward> forward_;
-  std::array<Mark, 2> ends_;       // of the steps under way
+  std::unique_ptr<StepRunner> runner_;
   std::deque<Started> under_way_;  // oldest first, at most two
-  std::map<StepShape, Graph> graphs_;
-  std::set<StepShape> seen_;  // run once, which makes what a capture may not make
-  int turn_ = 0;
   Sampler sampler_;
-  std::vector<float> host_logits_;  // when the host cannot read device memory
   std::unordered_map<uint64_t, Sequence*> sequences_;
   std::vector<std::pair<std::shared_ptr<EventQueue>, Event>> held_events_;
 

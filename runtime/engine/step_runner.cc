@@ -1,0 +1,129 @@
+#include "engine/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ashlar {
+
+StepRunner::StepRunner(const Plan& plan, const Device& device, ModelWeights weights, KvArena& arena,
+                       const Engine::Options& options)
+    : plan_(plan),
+      device_(device),
+      weights_(std::move(weights)),
+      arena_(arena),
+      options_(options) {}
+
+Result<std::unique_ptr<StepRunner>> StepRunner::Create(const Plan& plan, const Device& device,
+                                                       ModelWeights weights, KvArena& arena,
+                                                       const PrefixCache& cache,
+                                                       const Engine::Options& options,
+                                                       std::unique_ptr<Forward> forward) {
+  std::unique_ptr<StepRunner> runner(
+      new StepRunner(plan, device, std::move(weights), arena, options));
+  const int logit_rows = Engine::LogitRows(options);
+  auto batch =
+      Batch::Create(device, cache,
+                    {options.max_sequences, options.batch_tokens, logit_rows, plan.context_length});
+  if (!batch.ok()) return batch.problems();
+  runner->batch_ = std::move(*batch);
+  for (Mark& end : runner->ends_) {
+    auto mark = device.CreateMark();
+    if (!mark.ok()) return mark.problems();
+    end = std::move(*mark);
+  }
+  if (forward) {
+    runner->forward_ = std::move(forward);
+    return runner;
+  }
+  auto made = Forward::Create(plan.model, device, options.batch_tokens, logit_rows);
+  if (!made.ok()) return made.problems();
+  runner->forward_ = std::move(*made);
+  return runner;
+}
+
+Status StepRunner::Warm() {
+  if (!device_.has_graphs()) return Done{};
+  const int tokens =
+      static_cast<int>(std::min<int64_t>(options_.batch_tokens, plan_.context_length));
+  for (const StepShape& shape : {batch_->IdleShape(options_.batch_tokens / tokens, tokens),
+                                 batch_->IdleShape(options_.max_sequences, 1)}) {
+    auto arrays = batch_->Fill({}, &shape);
+    if (!arrays.ok()) return arrays.problems();
+    if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
+    if (auto done = device_.Sync(); !done.ok()) return done;
+  }
+  return Done{};
+}
+
+Result<StepRunner::Started> StepRunner::Start(std::span<const Slice> slices, bool sample) {
+  auto logits = RunSlices(slices, sample);
+  if (!logits.ok()) return logits.problems();
+  const Started started{turn_ ^= 1, *logits};
+  if (sample) {
+    const int rows = static_cast<int>(logits->shape[0]);
+    if (auto fetched = batch_->Fetch(rows, started.turn); !fetched.ok()) return fetched.problems();
+  }
+  auto marked = device_.Record(ends_[static_cast<size_t>(started.turn)]);
+  if (!marked.ok()) return marked.problems();
+  return started;
+}
+
+Result<Tensor> StepRunner::RunSlices(std::span<const Slice> slices, bool sample) {
+  const bool decode = std::ranges::all_of(
+      slices, [](const Slice& slice) { return slice.tokens == 1 && slice.logits == 1; });
+  if (decode && sample && device_.has_graphs()) return RunGraph(slices);
+  auto arrays = batch_->Fill(slices);
+  if (!arrays.ok()) return arrays.problems();
+  return Run(**arrays, sample);
+}
+
+// Once as it is, from then on as a graph.
+Result<Tensor> StepRunner::RunGraph(std::span<const Slice> slices) {
+  const StepShape shape = batch_->ShapeFor(slices);
+  auto arrays = batch_->Fill(slices, &shape);
+  if (!arrays.ok()) return arrays.problems();
+  if (seen_.insert(shape).second) return Run(**arrays, true);
+  auto graph = graphs_.find(shape);
+  if (graph == graphs_.end()) {
+    auto captured = device_.Capture([&]() -> Status {
+      auto logits = Run(**arrays, true);
+      if (!logits.ok()) return logits.problems();
+      return Done{};
+    });
+    if (!captured.ok()) return captured.problems();
+    graph = graphs_.emplace(shape, std::move(*captured)).first;
+  }
+  if (auto launched = device_.Launch(graph->second); !launched.ok()) return launched.problems();
+  return forward_->Logits((*arrays)->input);
+}
+
+Result<Tensor> StepRunner::Run(const StepArrays& arrays, bool sample) {
+  if (device_.has_sample()) {
+    auto resolved = device_.ResolveIds(arrays.ids, batch_->sampled(), arrays.input.tokens);
+    if (!resolved.ok()) return resolved.problems();
+  }
+  auto logits = forward_->Run(weights_, arena_.layers(), arrays.input);
+  if (!logits.ok() || !sample || !device_.has_sample()) return logits;
+  auto sampled = device_.Sample(*logits, arrays.draws, batch_->sampled());
+  if (!sampled.ok()) return sampled.problems();
+  return logits;
+}
+
+Result<std::span<float>> StepRunner::HostLogits(const Tensor& logits) {
+  const size_t count = static_cast<size_t>(logits.shape[0] * logits.shape[1]);
+  if (device_.plugin().memory() == "host") {
+    if (auto done = device_.Sync(); !done.ok()) return done.problems();
+    return std::span(static_cast<float*>(logits.data), count);
+  }
+  host_logits_.resize(std::max(host_logits_.size(), count));
+  std::span<float> host(host_logits_.data(), count);
+  if (auto copied = device_.CopyOut(std::as_writable_bytes(host), logits.data); !copied.ok()) {
+    return copied.problems();
+  }
+  if (auto done = device_.Sync(); !done.ok()) return done.problems();
+  return host;
+}
+
+Status StepRunner::Wait(int turn) { return device_.Wait(ends_[static_cast<size_t>(turn)]); }
+
+}  // namespace ashlar
