@@ -2,16 +2,24 @@
 
 #include <openssl/evp.h>
 
+#include <memory>
+
 #include "base/check.h"
 
 namespace ashlar {
 
 Sha256Digest Sha256(std::span<const std::byte> bytes) {
+  // Looked up and allocated once: that costs more than the hash of a block of tokens does.
+  static EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  thread_local const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(
+      EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   Sha256Digest digest;
   unsigned int size = 0;
-  int ok = EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
-                      &size, EVP_sha256(), nullptr);
-  Check(ok == 1 && size == digest.size(), "OpenSSL computes SHA-256");
+  const bool ok = EVP_DigestInit_ex2(context.get(), algorithm, nullptr) == 1 &&
+                  EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) == 1 &&
+                  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()),
+                                     &size) == 1;
+  Check(ok && size == digest.size(), "OpenSSL computes SHA-256");
   return digest;
 }
 

@@ -40,6 +40,17 @@ void EventQueue::Push(Event event) {
   ready_.notify_one();
 }
 
+void EventQueue::Push(const TokenEvent& event) {
+  {
+    std::lock_guard lock(mutex_);
+    Event& pending = pending_[event.choice];
+    pending.choice = event.choice;
+    pending.ids.push_back(event.id);
+    pending.cached_tokens = std::max(pending.cached_tokens, event.cached_tokens);
+  }
+  ready_.notify_one();
+}
+
 std::optional<Event> EventQueue::Pop(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   if (!ready_.wait_for(lock, timeout, [this] { return !pending_.empty(); })) return std::nullopt;

@@ -56,11 +56,19 @@ struct Event {
   std::string error;               // with kError: one line for the client
 };
 
+// The same for the commonest: one more id and nothing else. A step makes hundreds.
+struct TokenEvent {
+  int choice = 0;
+  int32_t id = 0;
+  int cached_tokens = 0;
+};
+
 // The events that one HTTP thread waits for: of one request, or of all choices of one. The engine
 // pushes and never blocks; the thread pops.
 class EventQueue {
  public:
   void Push(Event event);
+  void Push(const TokenEvent& event);
   // Waits up to `timeout`; empty when nothing came. What has piled up for a choice is merged into
   // one event; choices take turns.
   std::optional<Event> Pop(std::chrono::milliseconds timeout);

@@ -76,7 +76,7 @@ Status Worker::Rehearse() {
   while (!idle()) {
     if (auto step = Step(); !step.ok()) return step;
   }
-  std::string error = std::move(held_events_.back().second.error);
+  std::string error = std::move(std::get<Event>(held_events_.back().second).error);
   held_events_.clear();
   cache_->ForgetAll();
   prompt_tokens_ = generated_tokens_ = steps_ = 0;
@@ -147,12 +147,18 @@ Status Worker::Step() {
 Status Worker::Start(std::span<const Slice> slices) {
   Started step;
   step.begun = std::chrono::steady_clock::now();
+  step.parts = std::move(spare_parts_);
+  step.parts.clear();
   bool on_device = false, on_host = false;
   int row = 0;
   for (const Slice& slice : slices) {
     const Sequence& sequence = *slice.sequence;
-    Part part{sequence.id, sequence.admissions, sequence.computed + slice.tokens,
-              row,         slice.logits,        -1};
+    Part part{slice.sequence,
+              sequence.admissions,
+              sequence.computed + slice.tokens,
+              row,
+              slice.logits,
+              -1};
     const bool samples = slice.logits > 0 && slice.tokens == sequence.remaining();
     if (samples && device_.has_sample() && sequence.plain()) {
       part.token = static_cast<int>(sequence.tokens.size());
@@ -196,7 +202,10 @@ Status Worker::Finish() {
   under_way_.pop_front();
   if (auto done = runner_->Wait(step.turn); !done.ok()) return done;
   if (device_.plugin().memory() != "host") NotePace(step);
-  for (const Part& part : step.parts) Advance(step, part);
+  for (const Part& part : step.parts) {
+    if (part.sequence != nullptr) Advance(step, part);
+  }
+  spare_parts_ = std::move(step.parts);
   ++steps_;
   last_step_unix_seconds_ = UnixSeconds();
   return Done{};
@@ -211,9 +220,7 @@ void Worker::NotePace(const Started& step) {
 }
 
 void Worker::Advance(const Started& step, const Part& part) {
-  auto found = sequences_.find(part.sequence);
-  if (found == sequences_.end()) return;  // ended meanwhile
-  Sequence& sequence = *found->second;
+  Sequence& sequence = *part.sequence;
   const bool on_device = part.token >= 0;
   const size_t vocab = static_cast<size_t>(plan_.model.vocab);
   const int32_t id = on_device ? runner_->ids(step.turn)[static_cast<size_t>(part.first_row)] : 0;
@@ -282,15 +289,21 @@ void Worker::Take(Sequence& sequence, int index, TokenLogprob token) {
   const Request& request = sequence.request;
   sequence.tokens[static_cast<size_t>(index)] = token.id;
   ++generated_tokens_;
+  const bool ends = sequence.Ends(token.id);
+  const bool full =
+      index + 1 - sequence.prompt_tokens >= request.max_tokens || index + 1 >= plan_.context_length;
+  if (!ends && !full && sequence.plain()) {
+    held_events_.emplace_back(sequence.events,
+                              TokenEvent{request.choice, token.id, sequence.cached_tokens});
+    return;
+  }
   Event event;
-  if (sequence.Ends(token.id)) {
+  if (ends) {
     event.stop_id = token.id;
     return End(sequence, std::move(event), FinishReason::kStop);
   }
   event.ids.push_back(token.id);
   if (request.sampling.logprobs >= 0) event.logprobs.push_back(std::move(token));
-  bool full =
-      index + 1 - sequence.prompt_tokens >= request.max_tokens || index + 1 >= plan_.context_length;
   if (full) return End(sequence, std::move(event), FinishReason::kLength);
   Emit(sequence, std::move(event));
 }
@@ -311,6 +324,11 @@ void Worker::End(Sequence& sequence, Event event, FinishReason reason) {
   event.finish = reason;
   Emit(sequence, std::move(event));
   sequences_.erase(sequence.id);
+  for (Started& step : under_way_) {
+    for (Part& part : step.parts) {
+      if (part.sequence == &sequence) part.sequence = nullptr;
+    }
+  }
   scheduler_->Remove(&sequence);
 }
 
@@ -352,7 +370,9 @@ void Worker::FillStats(EngineStats& stats) const {
 }
 
 void Worker::Flush() {
-  for (auto& [events, event] : held_events_) events->Push(std::move(event));
+  for (auto& [events, event] : held_events_) {
+    std::visit([&](auto& one) { events->Push(std::move(one)); }, event);
+  }
   held_events_.clear();
 }
 

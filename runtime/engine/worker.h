@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "engine/engine.h"
@@ -56,11 +57,11 @@ class Worker {
  private:
   Worker(const Plan& plan, const Device& device, std::unique_ptr<KvArena> arena,
          const Engine::Options& options);
-  // A slice of a step that was started. The sequence may be gone when the step ends.
+  // A slice of a step that was started.
   struct Part {
-    uint64_t sequence = 0;
-    int admissions = 0;  // of the sequence; it started over since when it has more
-    int computed = 0;    // its tokens in the cache after the step
+    Sequence* sequence = nullptr;  // null once it has ended
+    int admissions = 0;            // of the sequence; it started over since when it has more
+    int computed = 0;              // its tokens in the cache after the step
     int first_row = 0, rows = 0;
     int token = -1;  // index of the token that the device samples; -1: the host does, or none
   };
@@ -94,9 +95,11 @@ class Worker {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepRunner> runner_;
   std::deque<Started> under_way_;  // oldest first, at most two
+  std::vector<Part> spare_parts_;  // of the last step finished: the memory is used again
   Sampler sampler_;
   std::unordered_map<uint64_t, Sequence*> sequences_;
-  std::vector<std::pair<std::shared_ptr<EventQueue>, Event>> held_events_;
+  using AnyEvent = std::variant<TokenEvent, Event>;
+  std::vector<std::pair<std::shared_ptr<EventQueue>, AnyEvent>> held_events_;
 
   int64_t prompt_tokens_ = 0, cached_prompt_tokens_ = 0, generated_tokens_ = 0, steps_ = 0;
   std::array<int64_t, 4> finished_{};

@@ -15,6 +15,7 @@ int64_t KvGroupShape::BlocksFor(int64_t tokens, int64_t in_flight) const {
 }
 
 bool BlockTable::Cover(int64_t tokens) {
+  if (tokens <= capacity()) return true;
   if (tokens > Reach()) return false;
   while (capacity() < tokens) blocks_.push_back(*pool_->Take());
   return true;

@@ -1,5 +1,6 @@
 // Host costs of the engine, with a toy model that costs next to nothing:
-//   engine_bench step [vocab]     CPU microseconds of one decode step
+//   engine_bench step [vocab]     CPU microseconds of one decode step, and of those what the
+//                                 reference plugin's sampling takes, which a GPU does by itself
 //   engine_bench sampler [vocab]  CPU microseconds of one sampled token
 //   engine_bench soak [requests]  resident memory while unique short prompts go by
 #include <fmt/core.h>
@@ -56,6 +57,18 @@ class NoForward final : public Forward {
   std::vector<float> logits_;
 };
 
+// CPU seconds that the reference plugin samples so many tokens in.
+double SamplingSeconds(const Device& device, int64_t vocab, int rows) {
+  std::vector<float> logits(static_cast<size_t>(vocab * rows), 0.5f);
+  const std::vector<ashlar_draw> draws(static_cast<size_t>(rows), {0, 0, 1, 0, 0});
+  std::vector<int32_t> ids(static_cast<size_t>(rows));
+  const Tensor tensor = Tensor::Of(logits.data(), DType::kF32, {rows, vocab});
+  const int times = 500;
+  const double begin = CpuSeconds();
+  for (int i = 0; i < times; ++i) (void)device.Sample(tensor, draws.data(), ids.data());
+  return (CpuSeconds() - begin) / times;
+}
+
 void Step(int64_t vocab) {
   for (int batch : {1, 8, 64, 256}) {
     toy::Shape shape;
@@ -96,8 +109,11 @@ void Step(int64_t vocab) {
     in_step = 0;
     double start = CpuSeconds();
     for (int i = 0; i < steps; ++i) step();
-    fmt::print("batch {:3}, vocab {}: {:.1f} us a step, {:.1f} with events and stats\n", batch,
-               vocab, in_step / steps * 1e6, (CpuSeconds() - start) / steps * 1e6);
+    const double whole = CpuSeconds() - start;
+    fmt::print(
+        "batch {:3}, vocab {}: {:.1f} us a step, {:.1f} with events and stats; sampling {:.1f}\n",
+        batch, vocab, in_step / steps * 1e6, whole / steps * 1e6,
+        SamplingSeconds(*device, vocab, batch) * 1e6);
     if (stats.steps < steps) fmt::print("  only {} steps ran\n", stats.steps);
     worker->EndAll(FinishReason::kCancelled, "");
   }
@@ -196,6 +212,6 @@ int main(int argc, char** argv) {
   } else if (what == "soak") {
     ashlar::Soak(number > 0 ? number : 1'000'000);
   } else {
-    ashlar::Step(number > 0 ? number : 512);
+    ashlar::Step(number > 0 ? number : 32);
   }
 }
