@@ -113,6 +113,7 @@ TEST(ReadGguf, DoesNotNeedPaddingAfterTheLastTensor) {
 }
 
 // The count stands in a file of under 1 KB: whatever is reserved for it would show in the limit.
+// LO-03.
 TEST(ReadGguf, RefusesAnEndlessArrayBeforeItAllocates) {
   for (uint32_t type : {0u, 4u, 6u, 7u, 8u, 12u}) {
     std::string bytes = GgufWriter().Array("tokenizer.ggml.tokens", type, 1ull << 40, "x").Bytes();
@@ -120,6 +121,7 @@ TEST(ReadGguf, RefusesAnEndlessArrayBeforeItAllocates) {
   }
 }
 
+// LO-01; shards in refusal_test.
 TEST(ReadGguf, EveryCutOfASmallFileIsOneClearProblem) {
   std::string bytes = GgufWriter()
                           .String("general.architecture", "llama")

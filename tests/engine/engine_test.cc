@@ -216,6 +216,44 @@ TEST(Engine, ARowThatIsNotFiniteFailsItsRequestOnly) {
   }
 }
 
+// NU-02: one of eight that share a prefix fails at its fifth token; the others answer as without
+// it, and nobody builds on what led there.
+TEST(Engine, WhatOneRequestPoisonsNoOtherSees) {
+  const std::vector<int32_t> prefix(32, 7);
+  auto ask_all = [&](bool poison) {
+    auto seen = std::make_shared<std::atomic<int>>(0);
+    toy::ToyForward::Hooks hooks;
+    hooks.row = [poison, seen](std::span<float> row, int32_t token) {
+      if (token == 62 && ++*seen == 5 && poison) row[3] = std::nanf("");
+    };
+    toy::ToyEngine engine({}, toy::SmallOptions(), hooks);
+    std::vector<Pending> pending;
+    for (int32_t i = 0; i < 8; ++i) {
+      Request request = Greedy(prefix, 20);
+      request.prompt.push_back(i);
+      request.sampling.logit_bias = {{62, i == 3 ? 100.0f : -100.0f}};  // only it comes to 62
+      pending.push_back(Submit(*engine, request));
+    }
+    std::vector<Answer> answers;
+    for (const Pending& one : pending) answers.push_back(Wait(*one.events));
+    Request again = Greedy(prefix, 1);
+    again.prompt.push_back(9);
+    answers.push_back(Ask(*engine, again));
+    return answers;
+  };
+  const std::vector<Answer> clean = ask_all(false), poisoned = ask_all(true);
+  for (size_t i = 0; i < 8; ++i) {
+    if (i == 3) continue;
+    EXPECT_EQ(poisoned[i].finish, FinishReason::kLength);
+    EXPECT_EQ(poisoned[i].ids, clean[i].ids) << i;
+  }
+  EXPECT_EQ(poisoned[3].finish, FinishReason::kError);
+  EXPECT_EQ(poisoned[3].ids, std::vector<int32_t>(5, 62));
+  EXPECT_EQ(clean[8].cached_tokens, 32);
+  EXPECT_EQ(poisoned[8].cached_tokens, 0);
+  EXPECT_EQ(poisoned[8].ids, clean[8].ids);
+}
+
 // NU-01 at start.
 TEST(Engine, DoesNotStartOnLogitsThatAreNotFinite) {
   toy::ToyForward::Hooks hooks;

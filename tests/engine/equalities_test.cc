@@ -180,6 +180,30 @@ void TinyModels::ExpectAlike(toy::Architecture architecture, unsigned seed) {
   }
 }
 
+// NU-04: one prompt at temperature 0, alone and in a crowd, to the last bit of its
+// log-probabilities.
+TEST_P(TinyModels, APromptAnswersAlikeInEveryCrowd) {
+  std::vector<Request> requests = RandomRequests(33, 32, toy::kTinyVocab, 50, 12);
+  Request& watched = requests.front();
+  watched.sampling = {};
+  watched.sampling.temperature = 0;
+  watched.sampling.logprobs = 2;
+  std::optional<Answer> alone;
+  for (size_t others : {0, 1, 7, 31}) {
+    SCOPED_TRACE(others);
+    Engine::Options options = toy::SmallOptions();
+    options.max_sequences = 32;
+    toy::TinyEngine engine(toy::Architecture::kLlama, {16, 0, 300}, options,
+                           toy::OpenInvariant(GetParam()));
+    std::vector<Pending> pending;
+    for (size_t i = others + 1; i-- > 0;) pending.push_back(Submit(*engine, requests[i]));
+    const Answer answer = Wait(*pending.back().events);
+    if (!alone) alone = answer;
+    ExpectEqual(*alone, answer);
+  }
+  EXPECT_FALSE(alone->ids.empty());
+}
+
 TEST_P(TinyModels, LlamaAnswersAlikeHoweverItIsServed) {
   ExpectAlike(toy::Architecture::kLlama, 31);
 }

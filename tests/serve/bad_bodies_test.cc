@@ -1,4 +1,4 @@
-// Bodies that are each wrong in one way, over a real socket.
+// Bodies that are each wrong in one way, over a real socket; those of AP-07 first.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -29,6 +29,7 @@ std::set<fs::path> BadSpecs() {
 
 TEST(BadSpecs, AreAtLeastForty) { EXPECT_GE(BadSpecs().size(), 40u); }
 
+// LO-05.
 TEST(BadSpecs, EachYieldsOneExactMessageOfFourParts) {
   for (const fs::path& path : BadSpecs()) {
     SCOPED_TRACE(path.filename().string());

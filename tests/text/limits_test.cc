@@ -26,6 +26,7 @@ std::string Repeated(const std::string& action, int outer, int inner) {
          "{% endfor %}{% endfor %}";
 }
 
+// TK-08, from here on. A template sent in a request is refused: tests/serve/bad_bodies_test.cc.
 TEST(TemplateLimits, StopNestedLoops) {
   EXPECT_THAT(Render(Repeated("", 10000, 10000)), StartsWith(kSteps));
   EXPECT_THAT(Render(Repeated("{% set ns.s = i %}", 10000, 10000)), StartsWith(kSteps));

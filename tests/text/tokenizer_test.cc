@@ -142,6 +142,7 @@ TEST(Tokenizer, RefusesTextThatIsNoUtf8) {
   EXPECT_EQ(Text(ids.problems()), "text: byte 2 is not valid UTF-8: UTF-8 text; change the text");
 }
 
+// TK-04.
 TEST(Tokenizer, RefusesAnUnknownPreTokenizerByName) {
   EXPECT_THAT(Refusal(ByteLevelVocabulary("made-up")),
               AllOf(HasSubstr("tokenizer.ggml.pre: \"made-up\" is not a known pre-tokenizer"),
@@ -183,6 +184,7 @@ TEST(Tokenizer, RefusesAnUnknownModelByName) {
   EXPECT_THAT(Refusal(vocabulary), HasSubstr("tokenizer.ggml.model: \"rwkv\" is not a known"));
 }
 
+// TK-05, here and in tokenizer.json.
 TEST(Tokenizer, RefusesARepeatedMergeRuleWithItsIndex) {
   OwnedVocabulary vocabulary = ByteLevelVocabulary("smollm");
   vocabulary.merges[20] = vocabulary.merges[7];
