@@ -33,6 +33,7 @@ std::string CheckDesc(const ashlar_weight_desc& desc) {
            std::to_string(ASHLAR_MAX_PARTS) + " are possible";
   if (desc.cols < 1 || desc.cols > kMost)
     return "a weight of " + std::to_string(desc.cols) + " columns";
+  if (desc.fp8 != 0) return "fp8 weights are not supported";
   for (int i = 0; i < desc.parts; ++i) {
     if (desc.rows[i] < 1 || desc.rows[i] > kMost)
       return "a weight part of " + std::to_string(desc.rows[i]) + " rows";

@@ -21,8 +21,10 @@ using Handle = void*;
 using Status = int;
 constexpr Status kOk = 0;
 constexpr int kComputeF32 = 68;
-constexpr int kF32 = 0, kF16 = 2, kBF16 = 14;
-constexpr int kTransA = 3;                              // attribute of a product
+constexpr int kF32 = 0, kF16 = 2, kBF16 = 14, kF8 = 28;
+constexpr int kTransA = 3;  // attributes of a product
+constexpr int kAScales = 17, kBScales = 18, kFastSums = 25, kAScaleMode = 31, kBScaleMode = 32;
+constexpr int32_t kScaleARow = 3;                       // a scale for each row of A, column of B
 constexpr int kMaxWorkspaceBytes = 1;                   // attributes of a preference
 constexpr int kFirstAlignment = 5, kLastAlignment = 8;  // of A, B, C and D in bytes
 constexpr int32_t kTranspose = 1;
@@ -86,6 +88,7 @@ bool Load(Library* out) {
 }
 
 int TypeOf(ashlar_dtype dtype) {
+  if (dtype == ASHLAR_F8_E4M3) return kF8;
   return dtype == ASHLAR_F32 ? kF32 : dtype == ASHLAR_F16 ? kF16 : kBF16;
 }
 
@@ -165,6 +168,11 @@ class CublasLt final : public Blas {
     auto found = plans_.find(key);
     if (found == plans_.end()) found = plans_.emplace(key, MakePlan(m)).first;
     Plan& plan = found->second;
+    if (m.type == ASHLAR_F8_E4M3 &&
+        (library_.product_set(plan.product, kAScales, &m.weight_scales, sizeof(float*)) != kOk ||
+         library_.product_set(plan.product, kBScales, &m.x_scales, sizeof(float*)) != kOk)) {
+      return "no scales in this library";
+    }
     if (!plan.settled && !gpu::IsCaptured(stream)) Settle(stream, m, plan);
     if (!plan.algorithm) return "no algorithm for this shape";
     const Status status = Run(stream, m, plan, *plan.algorithm, m.residual, m.out);
@@ -200,6 +208,7 @@ class CublasLt final : public Blas {
     const bool made =
         library_.product_create(&plan.product, kComputeF32, kF32) == kOk &&
         library_.product_set(plan.product, kTransA, &kTranspose, sizeof kTranspose) == kOk &&
+        (m.type != ASHLAR_F8_E4M3 || SetScales(plan.product, m)) &&
         library_.layout_create(&plan.a, TypeOf(m.type), depth, rows, m.weight_pitch) == kOk &&
         library_.layout_create(&plan.b, TypeOf(m.type), depth, tokens, m.x_pitch) == kOk &&
         library_.layout_create(&plan.c, TypeOf(m.out_type), rows, tokens, residual_pitch) == kOk &&
@@ -265,6 +274,16 @@ class CublasLt final : public Blas {
       if (took < least) least = took, best = algorithm;
     }
     return best;
+  }
+
+  // Which algorithms there are depends on the scales.
+  bool SetScales(void* product, const BlasMatmul& m) {
+    constexpr int8_t kFast = 1;  // sums within the matrix units, as other engines take them
+    return library_.product_set(product, kAScaleMode, &kScaleARow, sizeof kScaleARow) == kOk &&
+           library_.product_set(product, kBScaleMode, &kScaleARow, sizeof kScaleARow) == kOk &&
+           library_.product_set(product, kAScales, &m.weight_scales, sizeof(float*)) == kOk &&
+           library_.product_set(product, kBScales, &m.x_scales, sizeof(float*)) == kOk &&
+           library_.product_set(product, kFastSums, &kFast, sizeof kFast) == kOk;
   }
 
   bool SetAlignment(void* preference) {

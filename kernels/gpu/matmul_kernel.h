@@ -8,10 +8,11 @@
 namespace ashlar::gpu_kernels {
 
 struct MatmulParams {
-  const void* weight;  // this part, rows padded to whole tiles
-  int64_t pitch;       // elements between its rows, a multiple of kChunk
-  int rows;            // of this part
-  const void* x;       // [tokens, cols]
+  const void* weight;   // this part, rows padded to whole tiles
+  const float* scales;  // [rows], of float8 rows; else NULL
+  int64_t pitch;        // elements between its rows, a multiple of kChunk
+  int rows;             // of this part
+  const void* x;        // [tokens, cols]
   ashlar_dtype x_dtype;
   int64_t x_row_bytes;
   int tokens, cols;
@@ -70,7 +71,8 @@ GPU_DEVICE Operand<kWave> LoadTokens(const MatmulParams& p, int first_token, int
   return operand;
 }
 
-template <class T, int kWave, int kTokenTiles>
+// Rows stored as W are multiplied as T.
+template <class T, int kWave, int kTokenTiles, class W = T>
 GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
     MatmulKernel(const MatmulParams p) {
   if constexpr (gpu::RunsWave<kWave>()) {
@@ -81,7 +83,7 @@ GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
     const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
     const int first_row = gpu::BlockX() * Shape::kBlockRows;
     const int first_token = gpu::BlockY() * Shape::kBlockTokens;
-    const T* weight = static_cast<const T*>(p.weight) + first_row * p.pitch;
+    const W* weight = static_cast<const W*>(p.weight) + first_row * p.pitch;
     const int row_tiles = (p.rows - first_row + kTile - 1) / kTile;  // that the part still has
 
     Accumulator<kWave> sum[Shape::kRowTiles][kTokenTiles];
@@ -98,8 +100,8 @@ GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
         const int chunk = c + u * Shape::kWaves;
         for (int r = 0; r < Shape::kRowTiles; ++r) {
           if (chunk < chunks && r < row_tiles) {
-            w[u][r] = LoadRows<T, kWave>(weight + r * kTile * p.pitch + chunk * kChunk,
-                                         static_cast<int>(p.pitch));
+            w[u][r] = LoadStoredRows<W, T, kWave>(weight + r * kTile * p.pitch + chunk * kChunk,
+                                                  static_cast<int>(p.pitch));
           } else {
             for (auto& vector : w[u][r].vector) vector = {};
           }
@@ -135,6 +137,7 @@ GPU_KERNEL void GPU_BOUNDS(MatmulShape<kTokenTiles>::kWaves* kWave)
       if (token >= p.tokens || row >= p.rows) continue;
       float value = 0;
       for (int w = 0; w < Shape::kWaves; ++w) value += shared[w * Shape::kValues + i];
+      if (p.scales != nullptr) value *= p.scales[row];
       value += Addend(p, token, row);
       StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, value);
     }

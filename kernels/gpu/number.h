@@ -277,4 +277,27 @@ GPU_DEVICE void StoreFloats(ashlar_dtype dtype, void* data, int64_t index, const
   *reinterpret_cast<gpu::Vector*>(static_cast<uint16_t*>(data) + index) = packed;
 }
 
+inline constexpr float kLargestF8 = 448;
+
+// Four F8 values, the bytes of a word, as two words of two BF16, which hold them exactly.
+GPU_DEVICE void WidenToBF16(uint32_t four, uint32_t* to) {
+#if defined(GPU_PTX)
+  // Exponent and fraction move to where BF16 has them; a product corrects the exponent's bias, that
+  // of subnormals too.
+  constexpr uint32_t kZeros = 0x80008000u, kPower = 0x7b807b80u;  // -0 and 2^120, twice
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    uint32_t spread;  // the bytes as the high ones of two halves
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(spread) : "r"(four), "r"(i == 0 ? 0x1404 : 0x3424));
+    const uint32_t moved = (spread & 0x80008000u) | (spread >> 4 & 0x07f007f0u);
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to[i]) : "r"(moved), "r"(kPower), "r"(kZeros));
+  }
+#else
+  for (int i = 0; i < 2; ++i) {
+    to[i] = Pack<BF16>(Load(F8{static_cast<uint8_t>(four >> 16 * i)}),
+                       Load(F8{static_cast<uint8_t>(four >> (16 * i + 8))}));
+  }
+#endif
+}
+
 }  // namespace ashlar::gpu_kernels

@@ -23,10 +23,11 @@ struct Platform {
 const Platform& ThisPlatform();
 
 struct BlasMatmul {
-  ashlar_dtype type;  // of x and weight: 16 bits
+  ashlar_dtype type;  // of x and weight: 16 bits, or float8
   ashlar_dtype out_type;
   const void *x, *weight;
-  const void* residual;  // added: [m, n] of out's type, may be out; or NULL
+  const float *x_scales, *weight_scales;  // of float8: what rows of x [m] and weight [n] stand for
+  const void* residual;                   // added: [m, n] of out's type, may be out; or NULL
   void* out;
   int64_t m, n, k;                                           // x [m, k], weight [n, k], out [m, n]
   int64_t x_pitch, weight_pitch, residual_pitch, out_pitch;  // elements

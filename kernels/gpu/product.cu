@@ -1,3 +1,4 @@
+#include "block.h"
 #include "product.h"
 
 namespace ashlar::gpu_kernels {
@@ -27,7 +28,45 @@ GPU_KERNEL void AddBiasKernel(const MatmulParams p) {
   if (col < p.rows) StoreAs(p.out_dtype, row, col, LoadAs(p.out_dtype, row, col) + p.bias[col]);
 }
 
-template <class T, int kTokenTiles>
+// x as float8, one block a token: rows padded with zeros to `pitch`, and their scales.
+template <int kWave>
+GPU_KERNEL void GPU_BOUNDS(kThreads) QuantizeKernel(const MatmulParams p, void* to, float* scales) {
+  gpu::ReleaseNext();
+  gpu::WaitForPrevious();
+  if constexpr (gpu::RunsWave<kWave>()) {
+    struct alignas(8) Eight {
+      uint16_t pair[4];
+    };
+    const int token = gpu::BlockX(), pitch = static_cast<int>(p.pitch);
+    const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
+    const auto load = [&](int col, float* values) {
+      if (p.x_aligned && col + 8 <= p.cols) return LoadFloats(p.x_dtype, row, col, values);
+      for (int i = 0; i < 8; ++i) {
+        values[i] = col + i < p.cols ? LoadAs(p.x_dtype, row, col + i) : 0.0f;
+      }
+    };
+    float largest = 0, values[8];
+    for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
+      load(col, values);
+      for (float value : values) largest = fmaxf(largest, fabsf(value));
+    }
+    largest = BlockReduce<kWave>(largest, reinterpret_cast<float*>(gpu::SharedMemory()),
+                                 [](float a, float b) { return fmaxf(a, b); });
+    const float inverse = largest > 0 ? kLargestF8 / largest : 0;
+    auto* out = reinterpret_cast<Eight*>(static_cast<char*>(to) + int64_t{token} * pitch);
+    for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
+      load(col, values);
+      Eight eight;
+      for (int i = 0; i < 4; ++i) {
+        eight.pair[i] = PackF8(values[2 * i] * inverse, values[2 * i + 1] * inverse);
+      }
+      out[col / 8] = eight;
+    }
+    if (gpu::ThreadX() == 0) scales[token] = largest / kLargestF8;
+  }
+}
+
+template <class W, class T, int kTokenTiles>
 gpu::Error LaunchTiles(int wave, gpu::Stream stream, const MatmulParams& p) {
   using Shape = MatmulShape<kTokenTiles>;
   const gpu::Grid grid{
@@ -36,14 +75,14 @@ gpu::Error LaunchTiles(int wave, gpu::Stream stream, const MatmulParams& p) {
   return gpu::WithWave(wave, [&](auto width) {
     constexpr int kWave = width;
     return gpu::Launch(stream, grid, Shape::kWaves * kWave, Shape::kSharedBytes,
-                       MatmulKernel<T, kWave, kTokenTiles>, p);
+                       MatmulKernel<T, kWave, kTokenTiles, W>, p);
   });
 }
 
-template <class T>
+template <class W, class T>
 gpu::Error LaunchOwn(int wave, gpu::Stream stream, const MatmulParams& p) {
-  if (p.tokens <= kTile) return LaunchTiles<T, 1>(wave, stream, p);
-  return LaunchTiles<T, 4>(wave, stream, p);
+  if (p.tokens <= kTile) return LaunchTiles<W, T, 1>(wave, stream, p);
+  return LaunchTiles<W, T, 4>(wave, stream, p);
 }
 
 gpu::Error LaunchFloat(int wave, gpu::Stream stream, const MatmulParams& p) {
@@ -62,7 +101,20 @@ std::string LaunchBlas(ashlar_device* device, gpu::Stream stream, const MatmulPa
   BlasMatmul m{};
   m.x = p.x;
   m.x_pitch = p.x_row_bytes / ElementBytes(p.x_dtype);
-  if (p.x_dtype != type || !IsPadded(p.x, p.x_row_bytes, p.cols, p.pitch)) {
+  if (type == ASHLAR_F8_E4M3) {
+    // A row of 64 values or more and its scale fit where 16-bit values would.
+    float* scales = reinterpret_cast<float*>(static_cast<char*>(room) + p.tokens * p.pitch);
+    const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto width) {
+      constexpr int kWave = width;
+      return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
+                         kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, room, scales);
+    });
+    if (error != gpu::kSuccess) return gpu::Text(error);
+    m.x = room;
+    m.x_pitch = p.pitch;
+    m.x_scales = scales;
+    m.weight_scales = p.scales;
+  } else if (p.x_dtype != type || !IsPadded(p.x, p.x_row_bytes, p.cols, p.pitch)) {
     const gpu::Error error = LaunchConvert(stream, p, type, room);
     if (error != gpu::kSuccess) return gpu::Text(error);
     m.x = room;
@@ -106,8 +158,10 @@ int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams&
       LaunchBlas(device, stream, p, type, room).empty()) {
     return ASHLAR_OK;
   }
-  return Checked(type == ASHLAR_BF16 ? LaunchOwn<BF16>(device->facts.wave, stream, p)
-                                     : LaunchOwn<F16>(device->facts.wave, stream, p),
+  const int wave = device->facts.wave;
+  return Checked(type == ASHLAR_F8_E4M3 ? LaunchOwn<F8, BF16>(wave, stream, p)
+                 : type == ASHLAR_BF16  ? LaunchOwn<BF16, BF16>(wave, stream, p)
+                                        : LaunchOwn<F16, F16>(wave, stream, p),
                  "matmul");
 }
 

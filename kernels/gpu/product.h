@@ -12,8 +12,8 @@ bool IsPadded(const void* data, int64_t row_bytes, int64_t cols, int64_t pitch);
 // x as `type`, rows padded with zeros to `pitch`, which `to` has room for.
 gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype type, void* to);
 
-// out = residual + (x * weight^T + bias). `room` holds tokens * pitch elements of `type`, the
-// weight's.
+// out = residual + (x * weight^T + bias). `type` is the weight's; `room` holds tokens * pitch
+// elements of 16 bits.
 int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
                   ashlar_dtype type, void* room);
 

@@ -157,6 +157,7 @@ int RunParts(const Call& c) {
   p.residual_row_bytes = c.a.residual.stride[0];
   for (const ashlar_weight::Part& part : c.weight.parts) {
     p.weight = part.data;
+    p.scales = part.scales;
     p.rows = static_cast<int>(part.rows);
     p.out = Column(out, part.first_row);
     p.bias = reinterpret_cast<const float*>(Column(c.a.bias, part.first_row));
@@ -171,7 +172,8 @@ int RunParts(const Call& c) {
 
 // Chooses the kernels: the norm is inside of the skinny one when that reads x as it is.
 void Choose(Call& c) {
-  if (c.device->invariant || c.x.shape[0] > kMostSkinnyTokens || c.type == ASHLAR_F32) return;
+  if (c.device->invariant || c.x.shape[0] > kMostSkinnyTokens) return;
+  if (c.type == ASHLAR_F32 || c.type == ASHLAR_F8_E4M3) return;
   if (c.a.gated != 0 && !HasHalves(c.weight)) return;
   const bool inside = c.a.norm.data != nullptr && c.type == ASHLAR_BF16 && IsPlain(c.x, c.type) &&
                       IsAligned(c.a.norm.data);
@@ -188,7 +190,10 @@ void Choose(Call& c) {
 }
 
 // The type of x after a norm that is a kernel of its own.
-ashlar_dtype NormedType(const Call& c) { return c.type == ASHLAR_F32 ? c.a.x.dtype : c.type; }
+ashlar_dtype NormedType(const Call& c) {
+  if (c.type == ASHLAR_F8_E4M3) return ASHLAR_BF16;
+  return c.type == ASHLAR_F32 ? c.a.x.dtype : c.type;
+}
 
 // Whether some part is multiplied with x in another form than it comes in.
 bool Converts(const Call& c, bool norm_apart) {

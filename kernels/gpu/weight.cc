@@ -1,5 +1,7 @@
 #include "weight.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -16,11 +18,20 @@ int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step 
 bool IsFloat(ashlar_dtype dtype) {
   return dtype == ASHLAR_F32 || dtype == ASHLAR_F16 || dtype == ASHLAR_BF16;
 }
-ashlar_dtype Stored(ashlar_dtype dtype) { return IsFloat(dtype) ? dtype : ASHLAR_BF16; }
-int64_t Pitch(const ashlar_weight_desc& desc) { return RoundUp(desc.cols, kChunk); }
+ashlar_dtype Stored(const ashlar_weight_desc& desc, int32_t part) {
+  if (desc.fp8 != 0) return ASHLAR_F8_E4M3;
+  return IsFloat(desc.dtype[part]) ? desc.dtype[part] : ASHLAR_BF16;
+}
+// Rows of 16 bytes or more, whole chunks; float8 rows so that 16 bytes a lane are whole too.
+int64_t Pitch(const ashlar_weight_desc& desc) {
+  return RoundUp(desc.cols, desc.fp8 != 0 ? 2 * kChunk : kChunk);
+}
 
+int64_t PaddedRows(const ashlar_weight_desc& desc, int32_t part) {
+  return RoundUp(desc.rows[part], kTile);
+}
 int64_t PartBytes(const ashlar_weight_desc& desc, int32_t part) {
-  return RoundUp(desc.rows[part], kTile) * Pitch(desc) * ElementBytes(Stored(desc.dtype[part]));
+  return PaddedRows(desc, part) * Pitch(desc) * ElementBytes(Stored(desc, part));
 }
 
 const char* Refusal(const ashlar_weight_desc& desc) {
@@ -31,68 +42,114 @@ const char* Refusal(const ashlar_weight_desc& desc) {
     if (block.elements == 0) return "no weight has this dtype";
     if (desc.cols % block.elements != 0) return "columns are no multiple of the dtype's block";
     if (desc.rows[i] < 1) return "a part of a weight needs at least one row";
+    if (desc.fp8 != 0 && block.elements > 1) return "float8 weights are made of float parts";
   }
+  if (desc.fp8 != 0 && desc.gathered != 0) return "float8 weights are not gathered";
   return nullptr;
 }
 
-// `rows` rows of the file's bytes as they are stored, padded.
-void Convert(const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* source, int64_t rows,
-             char* out) {
-  const reference::BlockShape block = reference::WeightBlock(dtype);
-  const int64_t source_bytes = desc.cols / block.elements * block.bytes;
-  const int64_t element = ElementBytes(Stored(dtype)), row_bytes = Pitch(desc) * element;
-  std::vector<float> row(static_cast<size_t>(IsFloat(dtype) ? 0 : desc.cols));
-  for (int64_t i = 0; i < rows; ++i, source += source_bytes, out += row_bytes) {
-    if (IsFloat(dtype)) {
-      std::memcpy(out, source, static_cast<size_t>(source_bytes));
-    } else {
-      reference::Dequantize(dtype, source, desc.cols, row.data());
-      for (int64_t col = 0; col < desc.cols; ++col) {
-        const BF16 value = Store<BF16>(row[static_cast<size_t>(col)]);
-        std::memcpy(out + col * element, &value, sizeof value);
-      }
-    }
-    std::memset(out + desc.cols * element, 0,
-                static_cast<size_t>((Pitch(desc) - desc.cols) * element));
+// One row as float8, and what it is to be multiplied by: NaN when a value is not finite, so that a
+// damaged weight shows.
+float ToF8(const float* row, int64_t cols, F8* out) {
+  float largest = 0, nothing = 0;
+  for (int64_t i = 0; i < cols; ++i) {
+    largest = std::max(largest, std::fabs(row[i]));
+    nothing += row[i] * 0.0f;
   }
+  const float inverse = largest > 0 ? kLargestF8 / largest : 0;
+  for (int64_t i = 0; i < cols; ++i) out[i] = Store<F8>(row[i] * inverse);
+  return largest / kLargestF8 + nothing;
 }
 
-int Upload(Staging& staging, const ashlar_weight_desc& desc, ashlar_dtype dtype, const char* source,
-           int64_t rows, char* to) {
-  const reference::BlockShape block = reference::WeightBlock(dtype);
-  const int64_t source_bytes = desc.cols / block.elements * block.bytes;
-  const int64_t row_bytes = Pitch(desc) * ElementBytes(Stored(dtype));
-  const gpu::Error error =
-      staging.Upload(to, rows, row_bytes, [&](int64_t first, int64_t count, char* out) {
-        Convert(desc, dtype, source + first * source_bytes, count, out);
-      });
-  return Checked(error, "weight_create");
+// Brings a part's rows to what is stored of them.
+class Converter {
+ public:
+  Converter(const ashlar_weight_desc& desc, int32_t part, const void* source)
+      : cols_(desc.cols),
+        from_(desc.dtype[part]),
+        to_(Stored(desc, part)),
+        row_bytes_(Pitch(desc) * ElementBytes(to_)),
+        source_(static_cast<const char*>(source)),
+        scales_(static_cast<size_t>(to_ == ASHLAR_F8_E4M3 ? desc.rows[part] : 0)) {
+    const reference::BlockShape block = reference::WeightBlock(from_);
+    source_bytes_ = desc.cols / block.elements * block.bytes;
+  }
+  int64_t row_bytes() const { return row_bytes_; }
+  const std::vector<float>& scales() const { return scales_; }
+
+  // Several threads may convert rows of their own.
+  void Convert(int64_t first, int64_t count, char* out) {
+    std::vector<float> row(static_cast<size_t>(from_ == to_ ? 0 : cols_));
+    const int64_t bytes = cols_ * ElementBytes(to_);
+    for (int64_t i = first; i < first + count; ++i, out += row_bytes_) {
+      const char* source = source_ + i * source_bytes_;
+      if (from_ == to_) {
+        std::memcpy(out, source, static_cast<size_t>(bytes));
+      } else {
+        reference::Dequantize(from_, source, cols_, row.data());
+        if (to_ == ASHLAR_F8_E4M3) {
+          scales_[static_cast<size_t>(i)] = ToF8(row.data(), cols_, reinterpret_cast<F8*>(out));
+        } else {
+          for (int64_t col = 0; col < cols_; ++col) {
+            const BF16 value = Store<BF16>(row[static_cast<size_t>(col)]);
+            std::memcpy(out + col * 2, &value, sizeof value);
+          }
+        }
+      }
+      std::memset(out + bytes, 0, static_cast<size_t>(row_bytes_ - bytes));
+    }
+  }
+
+ private:
+  int64_t cols_;
+  ashlar_dtype from_, to_;
+  int64_t row_bytes_, source_bytes_ = 0;
+  const char* source_;
+  std::vector<float> scales_;
+};
+
+int Upload(ashlar_device* device, Converter& converter, int64_t rows, char* to, float* scales) {
+  const gpu::Error error = device->staging.Upload(
+      to, rows, converter.row_bytes(),
+      [&](int64_t first, int64_t count, char* out) { converter.Convert(first, count, out); });
+  if (error != gpu::kSuccess || scales == nullptr) return Checked(error, "weight_create");
+  const float* from = converter.scales().data();
+  return Checked(device->staging.Upload(reinterpret_cast<char*>(scales), rows, sizeof(float),
+                                        [from](int64_t first, int64_t count, char* out) {
+                                          std::memcpy(out, from + first, count * sizeof(float));
+                                        }),
+                 "weight_create");
 }
 
 // The part that row `first_row` of the stack begins, or the one before it when both are one matrix.
-void AddPart(ashlar_weight& weight, ashlar_dtype dtype, int64_t rows, void* data) {
+void AddPart(ashlar_weight& weight, const ashlar_weight::Part& part) {
   if (!weight.parts.empty()) {
     ashlar_weight::Part& last = weight.parts.back();
-    if (last.dtype == dtype && last.rows % kTile == 0) {
-      last.rows += rows;
+    if (last.dtype == part.dtype && last.rows % kTile == 0) {
+      last.rows += part.rows;
       return;
     }
   }
-  weight.parts.push_back({dtype, weight.rows, rows, data});
+  weight.parts.push_back(part);
 }
 
+// Scales lie behind all rows, padded as they are.
 int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* const* sources,
          ashlar_weight& weight) {
   if (Alloc(device, WeightBytes(&desc), &weight.memory) != ASHLAR_OK) return ASHLAR_FAILED;
   char* to = static_cast<char*>(weight.memory);
+  float* scales = nullptr;
+  if (desc.fp8 != 0) {
+    scales = reinterpret_cast<float*>(to);
+    for (int32_t i = 0; i < desc.parts; ++i) scales += PartBytes(desc, i) / 4;
+  }
   for (int32_t i = 0; i < desc.parts; ++i) {
-    if (Upload(device->staging, desc, desc.dtype[i], static_cast<const char*>(sources[i]),
-               desc.rows[i], to) != ASHLAR_OK) {
-      return ASHLAR_FAILED;
-    }
-    AddPart(weight, Stored(desc.dtype[i]), desc.rows[i], to);
+    Converter converter(desc, i, sources[i]);
+    if (Upload(device, converter, desc.rows[i], to, scales) != ASHLAR_OK) return ASHLAR_FAILED;
+    AddPart(weight, {Stored(desc, i), weight.rows, desc.rows[i], to, scales});
     weight.rows += desc.rows[i];
     to += PartBytes(desc, i);
+    if (scales != nullptr) scales += PaddedRows(desc, i);
   }
   return ASHLAR_OK;
 }
@@ -101,7 +158,10 @@ int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* cons
 
 int64_t WeightBytes(const ashlar_weight_desc* desc) {
   int64_t bytes = 0;
-  for (int32_t i = 0; i < desc->parts; ++i) bytes += PartBytes(*desc, i);
+  for (int32_t i = 0; i < desc->parts; ++i) {
+    bytes += PartBytes(*desc, i);
+    if (desc->fp8 != 0) bytes += PaddedRows(*desc, i) * static_cast<int64_t>(sizeof(float));
+  }
   return bytes;
 }
 

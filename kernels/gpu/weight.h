@@ -1,5 +1,6 @@
-// A weight on the device: float parts as they are, GGUF's block types as bfloat16. Rows are padded
-// with zeros to whole chunks of k and parts to whole tiles of rows, so kernels read without bounds.
+// A weight on the device: float parts as they are or as float8 with a scale a row, GGUF's block
+// types as bfloat16. Rows are padded with zeros to whole chunks of k and parts to whole tiles of
+// rows, so kernels read without bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,10 @@
 
 struct ashlar_weight {
   struct Part {
-    ashlar_dtype dtype;  // float32, float16 or bfloat16
+    ashlar_dtype dtype;  // float32, float16, bfloat16 or float8
     int64_t first_row, rows;
     void* data;
+    const float* scales;  // [rows], what float8 rows are multiplied by; else NULL
   };
   int64_t rows = 0, cols = 0;
   int64_t pitch = 0;        // elements between rows

@@ -182,6 +182,9 @@ typedef struct ashlar_weight_desc {
   int64_t rows[ASHLAR_MAX_PARTS];
   int64_t cols;
   int32_t gathered; /* 1: rows are also read singly by embed */
+  /* 1: float parts are kept as F8_E4M3, each row with a float32 scale, its largest magnitude / 448.
+   * Products may bring x to F8_E4M3 too, each row by its own such scale. Never with gathered. */
+  int32_t fp8;
 } ashlar_weight_desc;
 
 /* ---------------------------------------------------------------- op arguments */

@@ -1,5 +1,7 @@
 #include "weight.h"
 
+#include <algorithm>
+#include <cmath>
 #include <new>
 
 #include "dequantize.h"
@@ -9,6 +11,26 @@ using ashlar::reference::BlockShape;
 using ashlar::reference::Dequantize;
 using ashlar::reference::WeightBlock;
 
+namespace {
+
+// The nearest value of F8_E4M3, ties to even: 3 bits of fraction, exponents from -6 on.
+float NearestF8(float value) {
+  const float magnitude = std::fabs(value);
+  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), -6) : -6;
+  const float step = std::ldexp(1.0f, exponent - 3);
+  return std::copysign(std::min(std::nearbyint(magnitude / step) * step, 448.0f), value);
+}
+
+void RoundRowToF8(int64_t cols, float* row) {
+  float largest = 0;
+  for (int64_t i = 0; i < cols; ++i) largest = std::max(largest, std::fabs(row[i]));
+  if (largest == 0) return;
+  const float scale = largest / 448.0f, inverse = 448.0f / largest;
+  for (int64_t i = 0; i < cols; ++i) row[i] = NearestF8(row[i] * inverse) * scale;
+}
+
+}  // namespace
+
 void ashlar_weight::ReadRow(int64_t row, float* out) const {
   int part = 0;
   while (row >= desc.rows[part]) row -= desc.rows[part++];
@@ -16,6 +38,7 @@ void ashlar_weight::ReadRow(int64_t row, float* out) const {
   const int64_t row_bytes = desc.cols / block.elements * block.bytes;
   Dequantize(desc.dtype[part], static_cast<const char*>(sources[part]) + row * row_bytes, desc.cols,
              out);
+  if (desc.fp8 != 0) RoundRowToF8(desc.cols, out);
 }
 
 namespace ashlar::reference {
@@ -29,6 +52,7 @@ const char* Refusal(const ashlar_weight_desc& desc) {
     if (block.elements == 0) return "no weight has this dtype";
     if (desc.cols % block.elements != 0) return "columns are no multiple of the dtype's block";
     if (desc.rows[i] < 1) return "a part of a weight needs at least one row";
+    if (desc.fp8 != 0 && block.elements > 1) return "fp8 weights are made of float parts";
   }
   return nullptr;
 }

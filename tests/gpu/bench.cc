@@ -18,7 +18,8 @@ struct WeightOf {
   const Side& side;
   ashlar_weight* weight = nullptr;
   int64_t rows, cols;
-  WeightOf(const Side& on, int64_t rows_, int64_t cols_) : side(on), rows(rows_), cols(cols_) {
+  WeightOf(const Side& on, int64_t rows_, int64_t cols_, bool fp8 = false)
+      : side(on), rows(rows_), cols(cols_) {
     static const std::vector<uint16_t> values = Normals(1 << 20);
     static std::vector<uint16_t> bytes;  // as many as the largest weight has
     while (bytes.size() < static_cast<size_t>(rows * cols)) {
@@ -26,6 +27,7 @@ struct WeightOf {
     }
     ashlar_weight_desc desc{};
     desc.parts = 1, desc.dtype[0] = ASHLAR_BF16, desc.rows[0] = rows, desc.cols = cols;
+    desc.fp8 = fp8 ? 1 : 0;
     const void* source = bytes.data();
     side.Must(side.table().weight_create(side.device(), &desc, &source, &weight));
   }
@@ -258,6 +260,7 @@ struct Model {
   int layers;
   int64_t hidden, ffn, vocab;
   int heads, kv_heads;
+  bool fp8 = false;  // weights of the layers
 
   int64_t q() const { return int64_t{heads} * 128; }
   int64_t kv() const { return int64_t{kv_heads} * 128; }
@@ -287,7 +290,8 @@ class DecodeStep {
         slots_(side, AttentionSetup::Slots(attention_.batch)),
         freq_(side, std::vector<float>(64, 0.01f)) {
     hidden_.Fill(Normals(1 << 12), sequences * model.hidden * 2);
-    const int64_t layer_bytes = 2 * (model.q() * 2 + 2 * model.kv() + 3 * model.ffn) * model.hidden;
+    const int64_t layer_bytes =
+        (model.fp8 ? 1 : 2) * (model.q() * 2 + 2 * model.kv() + 3 * model.ffn) * model.hidden;
     // As many layers as the L2 does not hold.
     const auto copies = std::clamp<int64_t>((int64_t{1} << 29) / layer_bytes, 2, model.layers);
     for (int64_t i = 0; i < copies; ++i) layers_.push_back(std::make_unique<Layer>(side, model));
@@ -304,7 +308,7 @@ class DecodeStep {
     }
     const Time time = Measure(side_, 1, [&](int) { Run(); });
     std::printf(
-        "step %s bf16 B %d ctx %d: %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f "
+        "step %s B %d ctx %d: %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f "
         "us\n",
         model_.name, int(sequences_), int(context), time.median, time.least, time.most, floor,
         100 * floor / time.median, alone);
@@ -320,10 +324,10 @@ class DecodeStep {
   struct Layer {
     WeightOf qkv, o, gate_up, down;
     Layer(const Side& side, const Model& m)
-        : qkv(side, m.q() + 2 * m.kv(), m.hidden),
-          o(side, m.hidden, m.q()),
-          gate_up(side, 2 * m.ffn, m.hidden),
-          down(side, m.hidden, m.ffn) {}
+        : qkv(side, m.q() + 2 * m.kv(), m.hidden, m.fp8),
+          o(side, m.hidden, m.q(), m.fp8),
+          gate_up(side, 2 * m.ffn, m.hidden, m.fp8),
+          down(side, m.hidden, m.ffn, m.fp8) {}
   };
 
   static Batch MakeBatch(const Model& model, int64_t sequences, int64_t context) {
@@ -374,7 +378,9 @@ class DecodeStep {
     const auto add = [&](const char* name, int64_t rows, int64_t cols,
                          std::function<void(int)> run) {
       const double values = double(rows) * double(cols);
-      ops_.push_back({name, 2 * values, 2 * values * double(sequences_), std::move(run)});
+      const bool fp8 = model_.fp8 && rows != model_.vocab;
+      ops_.push_back({name, (fp8 ? 1 : 2) * values, (fp8 ? 1 : 2) * values * double(sequences_),
+                      std::move(run)});
     };
     add("norm, qkv", wide, hidden,
         [=, this](int i) { Project(Matrix(qkv_.as<void>(), wide), state, At(i).qkv, kNorm); });
@@ -415,10 +421,11 @@ class DecodeStep {
 
 void Steps(const Side& side) {
   const Rates rates = MeasureRates(side);
-  const Model small{"0.6B", 28, 1024, 3072, 151936, 16, 8};
-  const Model large{"8B", 32, 4096, 14336, 128256, 32, 8};
+  const Model small{"0.6B bf16", 28, 1024, 3072, 151936, 16, 8};
+  const Model large{"8B bf16", 32, 4096, 14336, 128256, 32, 8};
+  const Model fp8{"8B fp8", 32, 4096, 14336, 128256, 32, 8, true};
   constexpr int64_t kContext = 1152;
-  for (const Model& model : {small, large}) {
+  for (const Model& model : {small, large, fp8}) {
     for (int64_t sequences : {1, 8, 64, 256}) {
       DecodeStep(side, model, sequences, kContext).Print(rates, kContext);
     }

@@ -67,6 +67,7 @@ RandomWeight RandomWeight::Make(Random& random, bool halves) {
   const bool tall = random.Chance(0.1);           // more rows than a device's blocks take at once
   const bool deep = !tall && random.Chance(0.1);  // more of x than shared memory holds
   const bool mixed = dtype != ASHLAR_Q8_0 && random.Chance(0.2);
+  w.desc.fp8 = dtype != ASHLAR_Q8_0 && random.Chance(0.3) ? 1 : 0;
   w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
   w.desc.cols = deep                   ? 32 * random.Int(75, 450)
                 : dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
@@ -96,13 +97,18 @@ ashlar_weight* RandomWeight::Create(const Side& side) const {
 
 const char* RandomWeight::Name() const {
   const char* names[] = {"f32", "f16", "bf16"};
+  if (desc.fp8 != 0) return "fp8";
   for (int32_t i = 1; i < desc.parts; ++i) {
     if (desc.dtype[i] != desc.dtype[0]) return "mixed";
   }
   return desc.dtype[0] == ASHLAR_Q8_0 ? "q8_0" : names[desc.dtype[0]];
 }
 
-double RandomWeight::Step() const {
+double RandomWeight::Step(int64_t tokens) const {
+  if (desc.fp8 != 0 && tokens > 16) {
+    return 0x1p-4 * std::min(1.0, 3 / std::sqrt(double(desc.cols))) + 0x1p-7;
+  }
+  if (desc.fp8 != 0) return 0x1p-7;
   double step = 2e-6;
   for (int32_t i = 0; i < desc.parts; ++i) {
     if (desc.dtype[i] == ASHLAR_F32) continue;
@@ -138,7 +144,7 @@ void MatmulCase(const Context& c) {
   std::vector<double> tolerance;
   for (int64_t i = 0; i < p.m; ++i) {
     const double bound =
-        p.weight.Step() * VectorNorm(p.x, i * cols, cols) * p.weight.RowNorm() + 1e-5;
+        p.weight.Step(p.m) * VectorNorm(p.x, i * cols, cols) * p.weight.RowNorm() + 1e-5;
     tolerance.insert(tolerance.end(), static_cast<size_t>(rows), bound);
   }
   const std::string op = std::string("matmul ") + p.weight.Name();

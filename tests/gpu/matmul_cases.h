@@ -18,7 +18,9 @@ struct RandomWeight {
   const char* Name() const;
   // How far a product with x may move when x and, if quantised, the weight are brought to a type of
   // 16 bits, within 2^-9 or 2^-12 of each value: by Cauchy's inequality by Step() * |x| * |row|.
-  double Step() const;
+  // With float8 weights x of more than 16 tokens is within 2^-4; then the bound is one that so many
+  // independent errors do not reach, since Cauchy's would hide a wrong scale.
+  double Step(int64_t tokens) const;
   // What no row's |row| comes near to: rows are drawn, so that the root of their columns and a few
   // deviations is enough.
   double RowNorm() const;
