@@ -175,9 +175,10 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   std::future<Result<ModelText>> text =
       std::async(std::launch::async, [&] { return LoadModelText(checkpoint); });
   LoadLog progress(run.plan.model_name);
-  Result<ModelWeights> weights =
-      LoadWeights(checkpoint, run.source.config, *run.device,
-                  [&](int64_t done, int64_t total) { progress(done, total); });
+  Result<ModelWeights> weights = LoadWeights(
+      checkpoint, run.source.config, *run.device,
+      [&](int64_t done, int64_t total) { progress(done, total); },
+      /*fp8=*/run.plan.quantization == "fp8");
   Result<ModelText> loaded_text = text.get();
   if (!loaded_text) return Rejection{ReadyCheck::kSource, loaded_text.problems()};
   run.text = std::move(*loaded_text);

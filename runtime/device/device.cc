@@ -31,7 +31,8 @@ void CheckParts(std::span<const WeightPart> parts, int64_t cols) {
   for (const WeightPart& part : parts) Check(part.rows > 0, "each part of a weight has rows");
 }
 
-ashlar_weight_desc Describe(std::span<const WeightPart> parts, int64_t cols, bool gathered) {
+ashlar_weight_desc Describe(std::span<const WeightPart> parts, int64_t cols, bool gathered,
+                            bool fp8) {
   CheckParts(parts, cols);
   ashlar_weight_desc desc{};
   desc.parts = static_cast<int32_t>(parts.size());
@@ -41,6 +42,7 @@ ashlar_weight_desc Describe(std::span<const WeightPart> parts, int64_t cols, boo
   }
   desc.cols = cols;
   desc.gathered = gathered ? 1 : 0;
+  desc.fp8 = fp8 ? 1 : 0;
   return desc;
 }
 
@@ -258,14 +260,15 @@ Status Device::Launch(const Graph& graph) const {
   return Checked(plugin_.table().graph_launch(device_, stream_, graph.graph_), "graph_launch");
 }
 
-int64_t Device::WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered) const {
-  const ashlar_weight_desc desc = Describe(parts, cols, gathered);
+int64_t Device::WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered,
+                            bool fp8) const {
+  const ashlar_weight_desc desc = Describe(parts, cols, gathered, fp8);
   return plugin_.table().weight_bytes(&desc);
 }
 
-Result<Weight> Device::CreateWeight(std::span<const WeightPart> parts, int64_t cols,
-                                    bool gathered) const {
-  const ashlar_weight_desc desc = Describe(parts, cols, gathered);
+Result<Weight> Device::CreateWeight(std::span<const WeightPart> parts, int64_t cols, bool gathered,
+                                    bool fp8) const {
+  const ashlar_weight_desc desc = Describe(parts, cols, gathered, fp8);
   std::array<const void*, ASHLAR_MAX_PARTS> sources{};
   Weight weight;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -198,9 +198,12 @@ class Device {
   Result<Graph> Capture(const std::function<Status()>& ops) const;
   Status Launch(const Graph& graph) const;
 
-  // Bytes that the plugin would own for such a weight; 0 when it reads the source in place.
-  int64_t WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
-  Result<Weight> CreateWeight(std::span<const WeightPart> parts, int64_t cols, bool gathered) const;
+  // Bytes that the plugin would own for such a weight; 0 when it reads the source in place. `fp8`:
+  // float parts are kept as E4M3 with a scale a row; plugins without such products refuse it.
+  int64_t WeightBytes(std::span<const WeightPart> parts, int64_t cols, bool gathered,
+                      bool fp8 = false) const;
+  Result<Weight> CreateWeight(std::span<const WeightPart> parts, int64_t cols, bool gathered,
+                              bool fp8 = false) const;
 
   Status Embed(const Tensor& out, const Weight& weight, const int32_t* ids, float scale) const;
   Status Gather(const Tensor& out, const Tensor& x, const int32_t* rows) const;

@@ -201,7 +201,7 @@ Result<Imported> Importer::Finish() {
   if (!problems_.empty()) return problems_;
   Json document = {{"apiVersion", "ashlar.dev/v1alpha1"}, {"kind", "ModelSpec"}};
   for (const char* key : {"name", "source", "platform", "parallel", "contextLength", "numerics",
-                          "kv", "backends", "limits", "server"}) {
+                          "quantization", "kv", "backends", "limits", "server"}) {
     if (document_.contains(key)) document[key] = std::move(document_[key]);
   }
   Result<Spec> spec = LoadSpec(document.dump(2), place_);

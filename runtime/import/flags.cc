@@ -75,6 +75,11 @@ Conversion DType(const std::string& value) {
   return Refused("weights keep the type of the checkpoint; convert the checkpoint");
 }
 
+Conversion Quantization(const std::string& value) {
+  if (value == "fp8") return Mapped(value, "an fp8 checkpoint is told from its files instead");
+  return Needless("told from the checkpoint");
+}
+
 // `only` is what is always so here.
 Conversion Only(const std::string& value, std::string_view only, std::string text) {
   return value == only ? Needless("always so here") : Refused(std::move(text));
@@ -218,7 +223,7 @@ constexpr Flag kFlags[] = {
     {"port", "", kValue, kMapped, "server.port", Integer, ""},
     {"prefill-context-parallel-size", "pcp", kValue, kNeedless, "", OneReplica, ""},
     {"prefix-caching-hash-algo", "", kValue, kNeedless, "", nullptr, kAlways},
-    {"quantization", "q", kValue, kNeedless, "", nullptr, "told from the checkpoint"},
+    {"quantization", "q", kValue, kMapped, "quantization", Quantization, ""},
     {"reasoning-parser", "", kValue, kRefused, "", nullptr, "reasoning stays in the text"},
     {"return-tokens-as-token-ids", "", kNothing, kRefused, "", nullptr,
      "requests ask for ids: return_token_ids"},

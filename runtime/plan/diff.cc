@@ -13,9 +13,10 @@ struct MemberClass {
   std::string_view member;
   Class kind;
 };
-constexpr std::array<MemberClass, 18> kMembers = {{
+constexpr std::array<MemberClass, 19> kMembers = {{
     {"layout", Class::kContract},
     {"numerics", Class::kContract},
+    {"quantization", Class::kContract},
     {"hashBlockSize", Class::kContract},
     {"kind", Class::kContract},
     {"window", Class::kContract},

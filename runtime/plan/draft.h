@@ -29,19 +29,22 @@ struct Draft {
 };
 
 // In the order in which they run.
-void ReadRequest(Draft& draft);    // the spec as far as it needs no device
-void CheckLayers(Draft& draft);    // kinds and sizes of the model's layers
-void PickDevice(Draft& draft);     // and its threads
-void MakeGroups(Draft& draft);     // layers -> KV groups -> attention groups
-void SelectRows(Draft& draft);     // one row for each attention group that needs one
-void SolveBlocks(Draft& draft);    // one manager block, a kernel block for each KV group
-void SizePages(Draft& draft);      // by the spec's arithmetic alone
-void PickLayout(Draft& draft);     // one for all groups
-void SizePools(Draft& draft);      // blocks of each group, context, budget
-void PlacePools(Draft& draft);     // offsets in the arena
-void CompareShapes(Draft& draft);  // the rows' own declarations with all of the above
+void ReadRequest(Draft& draft);        // the spec as far as it needs no device
+void CheckLayers(Draft& draft);        // kinds and sizes of the model's layers
+void PickDevice(Draft& draft);         // and its threads
+void CheckQuantization(Draft& draft);  // whether the device has such products
+void MakeGroups(Draft& draft);         // layers -> KV groups -> attention groups
+void SelectRows(Draft& draft);         // one row for each attention group that needs one
+void SolveBlocks(Draft& draft);        // one manager block, a kernel block for each KV group
+void SizePages(Draft& draft);          // by the spec's arithmetic alone
+void PickLayout(Draft& draft);         // one for all groups
+void SizePools(Draft& draft);          // blocks of each group, context, budget
+void PlacePools(Draft& draft);         // offsets in the arena
+void CompareShapes(Draft& draft);      // the rows' own declarations with all of the above
 void HashPlan(Draft& draft);
 
+// Of all tensors, as the plan keeps them.
+int64_t WeightBytes(const Draft& draft);
 // Rows of all groups.
 std::vector<const AttentionRow*> AllRows(const std::vector<GroupRows>& groups);
 

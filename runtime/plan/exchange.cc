@@ -183,6 +183,8 @@ Exchange MatchPlans(const Json& here, const Json& there, const std::vector<Atten
   std::vector<Pair> pairs = PairGroups(here, there, rows, exchange.differences);
   if (here.value("numerics", Json()) != there.value("numerics", Json()))
     exchange.differences.push_back("numerics differ");
+  if (here.value("quantization", Json()) != there.value("quantization", Json()))
+    exchange.differences.push_back("quantization differs");
   if (!exchange.differences.empty() || pairs.empty()) return exchange;
   if (here["hash"] == there["hash"]) {
     exchange.verdict = Exchange::Verdict::kSame;

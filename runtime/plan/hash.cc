@@ -19,6 +19,7 @@ std::string PlanHash(const Plan& plan) {
                {"hashBlock", plan.hash_block_tokens},
                {"numerics", plan.invariant ? "invariant" : "fast"},
                {"groups", Json::array()}};
+  if (!plan.quantization.empty()) json["quantization"] = plan.quantization;
   for (const KvGroup& group : plan.groups) {
     const LayerSpec& layer = group.attention.front().layer;
     json["groups"].push_back({{"kind", Name(group.kind)},

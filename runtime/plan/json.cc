@@ -103,6 +103,7 @@ Json ToJson(const Plan& plan) {
                {"notes", plan.notes},
                {"specDigest", plan.spec_digest},
                {"hash", plan.hash}};
+  if (!plan.quantization.empty()) json["quantization"] = plan.quantization;
   for (const KvGroup& group : plan.groups) json["kvGroups"].push_back(GroupJson(group));
   return json;
 }

@@ -14,7 +14,7 @@ void SizePools(Draft& draft) {
   DType activations = device.memory_space == "host" ? DType::kF32 : DType::kBF16;
   int64_t workspace = ForwardWorkspaceBytes(draft.model, activations, draft.plan.batch_tokens,
                                             draft.plan.max_sequences);
-  draft.problems = SizeMemory(draft.plan, draft.spec, device, draft.weights.bytes, workspace);
+  draft.problems = SizeMemory(draft.plan, draft.spec, device, WeightBytes(draft), workspace);
 }
 
 void CompareShapes(Draft& draft) {
@@ -36,18 +36,19 @@ struct Step {
 
 // One a line, in this order: groups, backends, block size, layout, memory, shapes.
 constexpr Step kSteps[] = {
-    {"source", ReadRequest, After::kGoOn},         //
-    {"source", CheckLayers, After::kStopIfNew},    // nothing can be grouped without them
-    {"platform", PickDevice, After::kStopIfNew},   // nothing can be judged without a device
-    {"backends", MakeGroups, After::kGoOn},        //
-    {"backends", SelectRows, After::kStopIfAny},   // problems of all groups, then stop
-    {"blocks", SolveBlocks, After::kStopIfAny},    //
-    {"blocks", SizePages, After::kStopIfAny},      //
-    {"blocks", PickLayout, After::kStopIfAny},     //
-    {"blocks", SizePools, After::kStopIfAny},      //
-    {"blocks", PlacePools, After::kStopIfAny},     //
-    {"shapes", CompareShapes, After::kStopIfAny},  // last: it looks at everything above
-    {"shapes", HashPlan, After::kStopIfAny},       //
+    {"source", ReadRequest, After::kGoOn},          //
+    {"source", CheckLayers, After::kStopIfNew},     // nothing can be grouped without them
+    {"platform", PickDevice, After::kStopIfNew},    // nothing can be judged without a device
+    {"platform", CheckQuantization, After::kGoOn},  //
+    {"backends", MakeGroups, After::kGoOn},         //
+    {"backends", SelectRows, After::kStopIfAny},    // problems of all groups, then stop
+    {"blocks", SolveBlocks, After::kStopIfAny},     //
+    {"blocks", SizePages, After::kStopIfAny},       //
+    {"blocks", PickLayout, After::kStopIfAny},      //
+    {"blocks", SizePools, After::kStopIfAny},       //
+    {"blocks", PlacePools, After::kStopIfAny},      //
+    {"shapes", CompareShapes, After::kStopIfAny},   // last: it looks at everything above
+    {"shapes", HashPlan, After::kStopIfAny},        //
 };
 
 }  // namespace

@@ -93,6 +93,7 @@ struct Plan {
   std::string product;
   int threads = 0;
   bool invariant = false;
+  std::string quantization;  // of weights by the spec: fp8; "" leaves them as they are stored
   std::vector<KvGroup> groups;
   KvLayout layout = KvLayout::kLBHNC;
   std::string layout_reason;

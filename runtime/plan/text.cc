@@ -36,9 +36,12 @@ std::string Head(const Plan& plan) {
     text += fmt::format(", {} thread{}", plan.threads, plan.threads == 1 ? "" : "s");
   return text + fmt::format(
                     "\n\ncontext   {} tokens ({})\nlimits    {} sequences, {} tokens a step\n"
-                    "numerics  {}\n",
+                    "numerics  {}\n{}",
                     plan.context_length, plan.context_reason, plan.max_sequences, plan.batch_tokens,
-                    plan.invariant ? "invariant" : "fast");
+                    plan.invariant ? "invariant" : "fast",
+                    plan.quantization.empty()
+                        ? ""
+                        : fmt::format("weights   {}, quantised when loaded\n", plan.quantization));
 }
 
 std::string Summary(const Plan& plan, bool full) {

@@ -229,6 +229,9 @@ void AddModel(std::vector<Field>& table) {
   table.push_back(Word(
       "numerics", {"fast", "invariant"},
       [](Spec& s, const std::string& word) { s.invariant = word == "invariant"; }, "fast"));
+  table.push_back(Word(
+      "quantization", {"auto", "fp8"},
+      [](Spec& s, const std::string& word) { s.quantization = word; }, "auto"));
 }
 
 void AddCache(std::vector<Field>& table) {

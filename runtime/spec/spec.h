@@ -64,6 +64,7 @@ struct Spec {
   } cpu;
   std::optional<int64_t> context_length;  // tokens
   bool invariant = false;                 // numerics: invariant
+  std::string quantization = "auto";      // auto | fp8
 
   struct Kv {
     int block_size = 0;  // tokens, 0: auto

@@ -30,18 +30,19 @@ int64_t Values(std::initializer_list<const TensorNeed*> parts) {
 class Loader {
  public:
   Loader(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
-         const ModelNeeds& needs, const LoadProgress& progress)
+         const ModelNeeds& needs, const LoadProgress& progress, bool fp8)
       : checkpoint_(checkpoint),
         config_(config),
         device_(device),
         needs_(needs),
+        fp8_(fp8),
         source_(checkpoint, TotalBytes(), progress) {}
 
   Result<ModelWeights> Load() {
     AllocateVectors();
     UploadRopes();
-    Matrix(out_.embedding, {&needs_.embedding}, /*gathered=*/true);
-    if (!config_.tied_head) Matrix(out_.head, {&needs_.head});
+    Matrix(out_.embedding, {&needs_.embedding}, {.gathered = true});
+    if (!config_.tied_head) Matrix(out_.head, {&needs_.head}, {});
     Norm(out_.final_norm, needs_.final_norm);
     for (const LayerNeeds& layer : needs_.layers) {
       if (!problems_.empty()) break;
@@ -101,16 +102,16 @@ class Loader {
 
   void Layer(LayerWeights& out, const LayerNeeds& layer) {
     Norm(out.attention_norm, layer.attention_norm);
-    Matrix(out.qkv, {&layer.q, &layer.k, &layer.v});
+    Matrix(out.qkv, {&layer.q, &layer.k, &layer.v}, {.fp8 = fp8_});
     Vector(out.qkv_bias, {&layer.q_bias, &layer.k_bias, &layer.v_bias}, 0);
     Norm(out.q_norm, layer.q_norm);
     Norm(out.k_norm, layer.k_norm);
-    Matrix(out.output, {&layer.o});
+    Matrix(out.output, {&layer.o}, {.fp8 = fp8_});
     Vector(out.output_bias, {&layer.o_bias}, 0);
     Norm(out.post_attention_norm, layer.post_attention_norm);
     Norm(out.mlp_norm, layer.mlp_norm);
-    Matrix(out.gate_up, {&layer.gate, &layer.up});
-    Matrix(out.down, {&layer.down});
+    Matrix(out.gate_up, {&layer.gate, &layer.up}, {.fp8 = fp8_});
+    Matrix(out.down, {&layer.down}, {.fp8 = fp8_});
     Norm(out.post_mlp_norm, layer.post_mlp_norm);
   }
 
@@ -142,8 +143,11 @@ class Loader {
     out = Upload(values);
   }
 
+  struct Use {
+    bool gathered = false, fp8 = false;
+  };
   // The parts stacked as one matrix [sum of rows, cols], each in its own dtype.
-  void Matrix(Weight& out, std::initializer_list<const TensorNeed*> needs, bool gathered = false) {
+  void Matrix(Weight& out, std::initializer_list<const TensorNeed*> needs, Use use) {
     if (!problems_.empty()) return;
     std::vector<const TensorInfo*> tensors;
     std::vector<WeightPart> parts;
@@ -158,7 +162,7 @@ class Loader {
       parts.push_back({tensor.dtype, tensor.shape[0], *bytes});
     }
     const int64_t cols = tensors[0]->shape[1];
-    Result<Weight> weight = device_.CreateWeight(parts, cols, gathered);
+    Result<Weight> weight = device_.CreateWeight(parts, cols, use.gathered, use.fp8);
     if (!weight) {
       problems_ = weight.problems();
       for (Problem& problem : problems_) problem.place += " " + (*needs.begin())->name;
@@ -167,7 +171,7 @@ class Loader {
     for (size_t i = 0; i < tensors.size(); ++i) {
       // A plugin may copy one part of a stack and read another in place.
       const bool in_place = device_.WeightBytes(std::span<const WeightPart>(parts).subspan(i, 1),
-                                                cols, gathered) == 0;
+                                                cols, use.gathered, use.fp8) == 0;
       in_place ? source_.Keep(*tensors[i]) : source_.Drop(*tensors[i]);
     }
     out = std::move(*weight);
@@ -177,6 +181,7 @@ class Loader {
   const ModelConfig& config_;
   const Device& device_;
   const ModelNeeds& needs_;
+  bool fp8_;
   WeightSource source_;
   ModelWeights out_;
   std::byte* next_ = nullptr;  // in the buffer of vectors
@@ -187,7 +192,7 @@ class Loader {
 }  // namespace
 
 Result<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config,
-                                 const Device& device, const LoadProgress& progress) {
+                                 const Device& device, const LoadProgress& progress, bool fp8) {
   if (checkpoint.format == Checkpoint::Format::kConfigOnly) {
     return Problem{checkpoint.path, "has no weights", "a .gguf, or a folder with *.safetensors",
                    "a config.json alone can only be planned"};
@@ -195,7 +200,7 @@ Result<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig
   const ModelNeeds needs = NeedsOf(config, checkpoint.format);
   Problems problems = CompareTensors(checkpoint, config, needs);
   if (!problems.empty()) return problems;
-  return Loader(checkpoint, config, device, needs, progress).Load();
+  return Loader(checkpoint, config, device, needs, progress, fp8).Load();
 }
 
 }  // namespace ashlar

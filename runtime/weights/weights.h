@@ -16,8 +16,10 @@ using LoadProgress = std::function<void(int64_t done, int64_t total)>;
 // the file must be needed (or on the architecture's list of ignored names); else all mistakes are
 // reported, naming tensor and byte range. Matrices that the plugin reads in place stay views of the
 // mapped files: the checkpoint must outlive the result, and so must the device. Of a matrix that
-// the plugin copies, the process keeps the copy only.
+// the plugin copies, the process keeps the copy only. With `fp8` the matrices of the layers are
+// kept as E4M3.
 Result<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config,
-                                 const Device& device, const LoadProgress& progress);
+                                 const Device& device, const LoadProgress& progress,
+                                 bool fp8 = false);
 
 }  // namespace ashlar

@@ -55,6 +55,11 @@ TEST(ImportCommand, MapsWhatHasAField) {
       R"("limits":{"sequences":128,"batchTokens":8192},"server":{"port":9000,"host":"::1"}})");
 }
 
+TEST(ImportCommand, MapsQuantizationWhenItIsMadeAtStart) {
+  EXPECT_EQ(Document("/m --quantization fp8"), R"({"source":{"path":"/m"},"quantization":"fp8"})");
+  EXPECT_EQ(Document("/m -q gptq"), R"({"source":{"path":"/m"}})");
+}
+
 TEST(ImportCommand, TakesEveryWayToStartVllm) {
   for (const char* line :
        {"vllm serve /m", "/usr/bin/vllm serve /m", "/m", "--model /m", "--model=/m",

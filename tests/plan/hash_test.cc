@@ -28,6 +28,7 @@ TEST(PlanHash, ChangesWithWhatPeersMustAgreeOn) {
   const Change changes[] = {
       {"layout", [](Plan& p) { p.layout = KvLayout::kBLNHC; }},
       {"numerics", [](Plan& p) { p.invariant = true; }},
+      {"quantization", [](Plan& p) { p.quantization = "fp8"; }},
       {"hash block", [](Plan& p) { p.hash_block_tokens = 64; }},
       {"kind", [](Plan& p) { p.groups[0].kind = KvKind::kChunkedLocal; }},
       {"window", [](Plan& p) { p.groups[0].window = 256; }},

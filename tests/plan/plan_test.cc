@@ -54,6 +54,51 @@ TEST(MakePlan, GivesEachGroupItsOwnBackend) {
   EXPECT_EQ(plan.threads, 2);
 }
 
+Platform GpuPlatform(uint32_t capability) {
+  Platform platform;
+  platform.name = "gpu";
+  platform.devices = {CudaDevice(capability)};
+  platform.rows = {testing::AnyRow("GPU_PAGED", {testing::Multiple(16)}, "cuda")};
+  return platform;
+}
+
+TEST(Quantization, HalvesTheLayersMatrices) {
+  // Of 30 layers: q, k, v, o, gate, up and down, and a scale for each of their rows.
+  const int64_t saved = 30 * (2 * 576 * 576 + 2 * 192 * 576 + 3 * 1536 * 576);
+  const int64_t scales = 30 * 4 * (3 * 576 + 2 * 192 + 2 * 1536);
+  ModelConfig model = DenseModel();
+  model.weights = {.kept = 49152 * 576, .linear = double(saved), .experts = 0};
+  const WeightFacts weights{model.weight_bytes()};
+  Spec spec = BasicSpec();
+  const Plan plain = Made(spec, GpuPlatform(90), model, weights);
+  spec.quantization = "fp8";
+  const Plan fp8 = Made(spec, GpuPlatform(90), model, weights);
+  EXPECT_EQ(plain.memory.weight_bytes, weights.bytes);
+  EXPECT_EQ(fp8.memory.weight_bytes, weights.bytes - saved + scales);
+  EXPECT_EQ(fp8.quantization, "fp8");
+  EXPECT_NE(fp8.hash, plain.hash);
+  EXPECT_THAT(ToText(fp8), HasSubstr("weights   fp8, quantised when loaded"));
+}
+
+TEST(Quantization, IsRefusedWhereThereAreNoSuchProducts) {
+  Spec spec = BasicSpec();
+  spec.quantization = "fp8";
+  EXPECT_THAT(Refusal(spec),
+              HasSubstr("quantization: Test CPU has no fp8 products: an NVIDIA GPU of compute "
+                        "capability 8.9 or newer; remove quantization, or choose such a device"));
+  EXPECT_THAT(Refusal(spec, GpuPlatform(80), DenseModel()), HasSubstr("has no fp8 products"));
+}
+
+TEST(Quantization, TakesFloatWeightsOnly) {
+  Spec spec = BasicSpec();
+  spec.quantization = "fp8";
+  ModelConfig model = DenseModel();
+  model.weight_dtype = DType::kQ8_0;
+  EXPECT_THAT(Refusal(spec, GpuPlatform(90), model),
+              HasSubstr("the checkpoint's weights are quantised already: weights in float32, "
+                        "float16 or bfloat16; remove quantization"));
+}
+
 TEST(MakePlan, IsAFunctionOfItsInputs) {
   EXPECT_EQ(ToYaml(Made(BasicSpec())), ToYaml(Made(BasicSpec())));
 }

@@ -27,6 +27,7 @@ parallel: {tensor: 2, pipeline: 3}
 cpu: {threads: 8}
 contextLength: 8192
 numerics: invariant
+quantization: fp8
 kv:
   blockSize: 32
   dtype: bfloat16
@@ -58,6 +59,7 @@ TEST(LoadSpec, ReadsEveryField) {
   EXPECT_EQ(spec.cpu.threads, 8);
   EXPECT_EQ(spec.context_length, 8192);
   EXPECT_TRUE(spec.invariant);
+  EXPECT_EQ(spec.quantization, "fp8");
   EXPECT_EQ(spec.kv.block_size, 32);
   EXPECT_EQ(spec.kv.dtype, "bfloat16");
   EXPECT_EQ(spec.kv.layout, "BLNHC");

@@ -111,6 +111,27 @@ TEST_F(Load, FillsEverythingThatAModelMayHave) {
   EXPECT_EQ(Read(layer.post_mlp_norm), Values("blk.0.post_ffw_norm.weight"));
 }
 
+TEST_F(Load, BringsTheLayersMatricesToFp8) {
+  Checkpoint checkpoint = Safetensors();
+  ModelWeights weights = LoadWeights(checkpoint, config_, *device_, {}, /*fp8=*/true).value();
+  EXPECT_EQ(Read(weights.head), Values("lm_head.weight"));
+  EXPECT_EQ(Read(weights.embedding), Values("model.embed_tokens.weight"));
+  const std::pair<const Weight*, const char*> matrices[] = {
+      {&weights.layers[1].output, "model.layers.1.self_attn.o_proj.weight"},
+      {&weights.layers[1].down, "model.layers.1.mlp.down_proj.weight"}};
+  for (auto [weight, name] : matrices) {
+    const std::vector<float> kept = Read(*weight), values = Values(name);
+    ASSERT_EQ(kept.size(), values.size());
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      largest = std::max(largest, std::abs(values[i]));
+      difference = std::max(difference, std::abs(kept[i] - values[i]));
+    }
+    EXPECT_GT(difference, 0) << name;
+    EXPECT_LE(difference, largest * 17 / 448) << name;  // half of the widest step, 32
+  }
+}
+
 TEST_F(Load, AddsOneToUnitOffsetNormsOfSafetensorsOnly) {
   config_.unit_offset_norms = true;
   Checkpoint from_folder = Safetensors();
