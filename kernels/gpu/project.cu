@@ -54,6 +54,9 @@ bool HasHalves(const ashlar_weight& weight) {
          (weight.parts.size() == 2 && weight.parts[0].rows == weight.parts[1].rows);
 }
 
+// The type of x that own kernels multiply such a weight with.
+ashlar_dtype XType(ashlar_dtype weight) { return weight == ASHLAR_F8_E4M3 ? ASHLAR_BF16 : weight; }
+
 bool IsPlain(const ashlar_tensor& x, ashlar_dtype type) { return x.dtype == type && HasEights(x); }
 
 ashlar_tensor Matrix(void* data, ashlar_dtype dtype, int64_t rows, int64_t cols, int64_t pitch) {
@@ -93,6 +96,7 @@ struct Call {
 
 SkinnyParams MakeSkinny(const Call& c) {
   SkinnyParams p{};
+  p.type = c.type;
   p.pitch = c.weight.pitch;
   p.cols = static_cast<int>(c.x.shape[1]);
   p.x = c.x.data;
@@ -114,16 +118,17 @@ char* Column(const ashlar_tensor& t, int64_t first) {
 }
 
 int RunSkinny(Call& c) {
-  if (!IsPlain(c.x, c.type)) {
+  const ashlar_dtype type = XType(c.type);
+  if (!IsPlain(c.x, type)) {
     const int64_t pitch = c.weight.pitch;
     const gpu::Error error =
-        LaunchConvert(StreamOf(c.stream), ProductParams(c.x, c.weight), c.type, c.room);
+        LaunchConvert(StreamOf(c.stream), ProductParams(c.x, c.weight), type, c.room);
     if (error != gpu::kSuccess) return Checked(error, "project");
-    c.x = Matrix(c.room, c.type, c.x.shape[0], pitch, pitch);
+    c.x = Matrix(c.room, type, c.x.shape[0], pitch, pitch);
   }
   SkinnyParams p = MakeSkinny(c);
   const auto launch = [&] {
-    return Checked(LaunchSkinny(c.device->facts, StreamOf(c.stream), c.type, p), "project");
+    return Checked(LaunchSkinny(c.device->facts, StreamOf(c.stream), p), "project");
   };
   const std::vector<ashlar_weight::Part>& parts = c.weight.parts;
   if (c.a.gated != 0) {
@@ -132,12 +137,15 @@ int RunSkinny(Call& c) {
     p.weight[1] = parts.size() == 2 ? parts[1].data
                                     : static_cast<const char*>(parts[0].data) +
                                           p.rows * p.pitch * ElementBytes(c.type);
+    p.scales[0] = parts[0].scales;
+    p.scales[1] = parts.size() == 2 ? parts[1].scales : parts[0].scales + p.rows;
     p.out = c.a.out.data;
     return launch();
   }
   for (const ashlar_weight::Part& part : parts) {
     p.rows = static_cast<int>(part.rows);
     p.weight[0] = part.data;
+    p.scales[0] = part.scales;
     p.bias = reinterpret_cast<const float*>(Column(c.a.bias, part.first_row));
     p.residual = Column(c.a.residual, part.first_row);
     p.out = Column(c.a.out, part.first_row);
@@ -173,10 +181,10 @@ int RunParts(const Call& c) {
 // Chooses the kernels: the norm is inside of the skinny one when that reads x as it is.
 void Choose(Call& c) {
   if (c.device->invariant || c.x.shape[0] > kMostSkinnyTokens) return;
-  if (c.type == ASHLAR_F32 || c.type == ASHLAR_F8_E4M3) return;
+  if (c.type == ASHLAR_F32) return;
   if (c.a.gated != 0 && !HasHalves(c.weight)) return;
-  const bool inside = c.a.norm.data != nullptr && c.type == ASHLAR_BF16 && IsPlain(c.x, c.type) &&
-                      IsAligned(c.a.norm.data);
+  const bool inside = c.a.norm.data != nullptr && XType(c.type) == ASHLAR_BF16 &&
+                      IsPlain(c.x, ASHLAR_BF16) && IsAligned(c.a.norm.data);
   for (const bool norm_inside : {inside, false}) {
     c.norm_inside = norm_inside;
     SkinnyParams p = MakeSkinny(c);
@@ -191,8 +199,7 @@ void Choose(Call& c) {
 
 // The type of x after a norm that is a kernel of its own.
 ashlar_dtype NormedType(const Call& c) {
-  if (c.type == ASHLAR_F8_E4M3) return ASHLAR_BF16;
-  return c.type == ASHLAR_F32 ? c.a.x.dtype : c.type;
+  return c.type == ASHLAR_F32 ? c.a.x.dtype : XType(c.type);
 }
 
 // Whether some part is multiplied with x in another form than it comes in.

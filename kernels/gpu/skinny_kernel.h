@@ -14,17 +14,23 @@
 
 namespace ashlar::gpu_kernels {
 
-inline constexpr int kSlice = 4 * kChunk;               // values of k
-inline constexpr int kSliceBytes = kSlice * 2;          // of one row
-inline constexpr int kSliceVectors = kSliceBytes / 16;  // of one row
+inline constexpr int kSliceBytes = 256;  // of one row
+inline constexpr int kSliceVectors = kSliceBytes / 16;
 inline constexpr int kSkinnyThreads = 256;
 
+// Of the weight. x has 8, so that a vector of float8 weights meets two of x.
+GPU_BOTH int ValuesOfVector(ashlar_dtype weight) { return weight == ASHLAR_F8_E4M3 ? 16 : 8; }
+
 GPU_BOTH int Slices(const SkinnyParams& p) {
-  return static_cast<int>((p.pitch + kSlice - 1) / kSlice);
+  const int values = kSliceVectors * ValuesOfVector(p.type);
+  return (static_cast<int>(p.pitch) + values - 1) / values;
 }
-// Shares of a token's vectors that waves have in turn.
+// Vectors of a token, and shares of them that waves have in turn.
+GPU_BOTH int TokenVectors(const SkinnyParams& p) {
+  return Slices(p) * kSliceVectors * (ValuesOfVector(p.type) / 8);
+}
 GPU_BOTH int TokenShares(const SkinnyParams& p, int wave) {
-  return (Slices(p) * kSliceVectors + wave - 1) / wave;
+  return (TokenVectors(p) + wave - 1) / wave;
 }
 
 // The parts of a block's shared memory, in bytes from its begin.
@@ -46,7 +52,7 @@ struct SkinnyShape {
 
 // Where stages come from: strip after strip of a slice, slice after slice of a group, group after
 // group.
-template <class T, int kWave, int kStrips>
+template <class W, int kWave, int kStrips>
 class SkinnySource {
  public:
   using Shape = SkinnyShape<kWave, kStrips>;
@@ -54,7 +60,7 @@ class SkinnySource {
   GPU_DEVICE SkinnySource(const SkinnyParams& p, int first, int end, int wave, int lane)
       : p_(p), first_(first), end_(end), slice_(wave), wave_(wave) {
     row_ = lane / kSliceVectors;
-    col_ = lane % kSliceVectors * 8;
+    col_ = lane % kSliceVectors * kValues;
     // Neighbouring rows are read side by side, so every other one has its halves exchanged.
     to_ = row_ * kSliceBytes + ((lane % kSliceVectors) ^ (row_ % 2 * 4)) * 16;
     slices_ = Slices(p);
@@ -65,11 +71,11 @@ class SkinnySource {
 
   GPU_DEVICE void Ask(char* stage) const {
     const int gated = p_.gated != 0;
-    const int strip = first_ + (strip_ >> gated), col = slice_ * kSlice + col_;
+    const int strip = first_ + (strip_ >> gated), col = slice_ * kSliceVectors * kValues + col_;
     if (strip >= end_ || slice_ >= slices_) return;
     const void* matrix = (strip_ & gated) != 0 ? p_.weight[1] : p_.weight[0];
     const int row = strip * Shape::kStripRows + row_;
-    const T* from = static_cast<const T*>(matrix) + row * p_.pitch + col;
+    const W* from = static_cast<const W*>(matrix) + row * p_.pitch + col;
     constexpr int kRows = kWave / kSliceVectors;  // that a wave copies at once
 #pragma unroll
     for (int v = 0; v < Shape::kVectors; ++v) {
@@ -88,6 +94,7 @@ class SkinnySource {
   }
 
  private:
+  static constexpr int kValues = 16 / static_cast<int>(sizeof(W));  // of a vector
   const SkinnyParams& p_;
   int first_, end_;  // strips of out: the group's first, and past the block's last
   int strip_ = 0, slice_, wave_;
@@ -99,7 +106,7 @@ class SkinnySource {
 template <class T, int kWave>
 GPU_DEVICE void StageX(const SkinnyParams& p, char* x, int x_pitch, float* squares) {
   constexpr int kBatch = 4;  // vectors of a thread on their way at once
-  const int vectors = Slices(p) * kSliceVectors, each = TokenShares(p, kWave) * kWave;
+  const int vectors = TokenVectors(p), each = TokenShares(p, kWave) * kWave;
   for (int first = gpu::ThreadX(); first < p.tokens * each; first += kBatch * kSkinnyThreads) {
     gpu::Vector value[kBatch];
 #pragma unroll
@@ -144,16 +151,31 @@ GPU_DEVICE void WaitStages(int stages) {
   gpu::WaitCopies<1>();
 }
 
+// A vector of 16 bytes of a row as the operands of kParts products.
+template <class W, class T, int kParts>
+GPU_DEVICE void Widen(const gpu::Vector& stored, gpu::Vector (&to)[kParts]) {
+  if constexpr (std::is_same_v<W, T>) {
+    to[0] = stored;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) WidenToBF16(stored.word[i], to[i / 2].word + i % 2 * 2);
+  }
+}
+
 // kHalves: of an operand's 16 tokens, where a lane has two vectors of them. `each` strips of out a
 // block.
-template <class T, int kWave, int kStrips, int kHalves>
+template <class W, int kWave, int kStrips, int kHalves>
 GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
     SkinnyKernel(const SkinnyParams p, const SkinnyLayout layout, int each) {
   if constexpr (gpu::RunsWave<kWave>()) {
     using Shape = SkinnyShape<kWave, kStrips>;
     using Layout = MatrixLayout<kWave>;
     constexpr int kWaves = Shape::kWaves, kStripRows = Shape::kStripRows;
-    constexpr int kChunks = kSlice / kChunk;
+    using T = std::conditional_t<std::is_same_v<W, F8>, BF16, W>;  // what is multiplied
+    constexpr bool kF8 = std::is_same_v<W, F8>;
+    constexpr int kSteps = kSliceBytes / 64;           // a lane's vectors of a row
+    constexpr int kParts = kF8 ? 2 : 1;                // operands of one
+    constexpr int kXVectors = kSliceVectors * kParts;  // of x in a slice
     constexpr int kElements = kWave == 32 ? 2 * kHalves : 4;
     constexpr int kTokens = kWave == 32 ? 8 * kHalves : kTile;
     constexpr int kOutputs = (kStrips * kStripRows * kTokens + kSkinnyThreads - 1) / kSkinnyThreads;
@@ -172,15 +194,15 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
     char* const x_all = shared + layout.x;
     char* const x_ring = x_all + wave * layout.x_slots * slot_bytes;
 
-    SkinnySource<T, kWave, kStrips> source(p, block_first, block_end, wave, lane);
+    SkinnySource<W, kWave, kStrips> source(p, block_first, block_end, wave, lane);
     int ask_slot = 0;
     // x of the stage that is asked for next, when that begins a slice.
-    const auto ask_x = [&](const SkinnySource<T, kWave, kStrips>& of) {
+    const auto ask_x = [&](const SkinnySource<W, kWave, kStrips>& of) {
       if (layout.x_slots == 0 || of.Done() || !of.BeginsSlice()) return;
       if (of.slice() < slices) {
-        for (int i = lane; i < p.tokens * kSliceVectors; i += kWave) {
-          const int token = i / kSliceVectors, at = i % kSliceVectors;
-          const int col = of.slice() * kSlice + at * 8;
+        for (int i = lane; i < p.tokens * kXVectors; i += kWave) {
+          const int token = i / kXVectors, at = i % kXVectors;
+          const int col = (of.slice() * kXVectors + at) * 8;
           const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
           gpu::CopyReused(x_ring + ask_slot * slot_bytes + token * layout.x_pitch + at * 16,
                           row + col * sizeof(T), col < p.cols);
@@ -224,17 +246,22 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
     // This lane's vectors of a stage and of a slice of x.
     const int strip_row = Layout::Row(lane, 0), quarter = Layout::Quarter(lane);
     const int from = strip_row * kSliceBytes + quarter * 16, flip = strip_row % 2 * 64;
-    const int x_from = Layout::Row(lane, 0) * layout.x_pitch + quarter * 16;
+    const int x_from = Layout::Row(lane, 0) * layout.x_pitch + quarter * kParts * 16;
     int stage = 0, slot = 0, turn = 0;
     for (int first = block_first; first < block_end; first += group_strips, turn ^= 1) {
       const int out_rows = group_strips * kStripRows;
       float addend[kOutputs];  // what does not depend on the product, asked for early
+      [[maybe_unused]] float by_row[kOutputs] = {}, up_by_row[kOutputs] = {};
 #pragma unroll
       for (int j = 0; j < kOutputs; ++j) {
         const int i = thread + j * kSkinnyThreads;
         const int token = i / out_rows, row = first * kStripRows + i % out_rows;
         addend[j] = 0;
         if (token >= p.tokens || row >= p.rows) continue;
+        if constexpr (kF8) {
+          by_row[j] = p.scales[0][row];
+          if (p.gated != 0) up_by_row[j] = p.scales[1][row];
+        }
         if (p.bias != nullptr) addend[j] = p.bias[row];
         if (p.residual != nullptr) {
           addend[j] +=
@@ -244,22 +271,23 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
       }
       float sum[kStrips][kSpread][4] = {};
       for (int slice = wave; slice - wave < slices; slice += kWaves) {
-        Operand<kWave> x[kChunks] = {};
+        Operand<kWave> x[kSteps * kParts] = {};
 #pragma unroll
         for (int s = 0; s < kStrips; ++s) {
           WaitStages(layout.stages);
           gpu::SyncWave<kWave>();
           if (s == 0) {
             const char* at =
-                layout.x_slots == 0 ? x_all + slice * kSliceBytes : x_ring + slot * slot_bytes;
+                layout.x_slots == 0 ? x_all + slice * kXVectors * 16 : x_ring + slot * slot_bytes;
             if (slice < slices) {
 #pragma unroll
               for (int v = 0; v < kHalves; ++v) {
                 if (Layout::Row(lane, v) >= p.tokens) break;
 #pragma unroll
-                for (int c = 0; c < kChunks; ++c) {
-                  x[c].vector[v] = *reinterpret_cast<const gpu::Vector*>(
-                      at + x_from + v * 8 * layout.x_pitch + c * kChunk * 2);
+                for (int i = 0; i < kSteps * kParts; ++i) {
+                  x[i].vector[v] = *reinterpret_cast<const gpu::Vector*>(
+                      at + x_from + v * 8 * layout.x_pitch + i / kParts * 64 * kParts +
+                      i % kParts * 16);
                 }
               }
             }
@@ -267,14 +295,19 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
           }
           char* const here = ring + stage * Shape::kStageBytes;
           if (slice < slices && first + (s >> (p.gated != 0)) < block_end) {
-            gpu::Vector rows[kChunks];
+            gpu::Vector rows[kSteps];
 #pragma unroll
-            for (int c = 0; c < kChunks; ++c) {
+            for (int c = 0; c < kSteps; ++c) {
               rows[c] = *reinterpret_cast<const gpu::Vector*>(here + from + (c * 64 ^ flip));
             }
 #pragma unroll
-            for (int c = 0; c < kChunks; ++c) {
-              MultiplyStrip<T, kWave>(sum[s][c % kSpread], x[c], rows[c]);
+            for (int c = 0; c < kSteps; ++c) {
+              gpu::Vector part[kParts];
+              Widen<W, T>(rows[c], part);
+#pragma unroll
+              for (int i = 0; i < kParts; ++i) {
+                MultiplyStrip<T, kWave>(sum[s][c % kSpread], x[c * kParts + i], part[i]);
+              }
             }
           }
           gpu::SyncWave<kWave>();
@@ -315,6 +348,10 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
           if (gated != 0) up += part[w * p.tokens * Shape::kSumPitch + kStripRows];
         }
         value *= scale[j];
+        if constexpr (kF8) {
+          value *= by_row[j];
+          if (gated != 0) up *= up_by_row[j];
+        }
         value = gated != 0 ? Activate(p.activation, value) * (up * scale[j]) : value + addend[j];
         StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, value);
       }

@@ -11,10 +11,12 @@ inline constexpr int kMostSkinnyTokens = 16;
 
 // out = residual + (norm(x) * weight^T + bias), or act(norm(x) * gate^T) * (norm(x) * up^T).
 struct SkinnyParams {
-  const void* weight[2];  // [rows, cols] alone; with `gated` the gates and the ups
-  int64_t pitch;          // elements between rows, a multiple of kChunk; zeros beyond cols
-  int rows, cols;         // cols a multiple of 8
-  const void* x;          // of the weight's type, rows 16-byte aligned
+  ashlar_dtype type;       // of the weight: float16, bfloat16 or float8
+  const void* weight[2];   // [rows, cols] alone; with `gated` the gates and the ups
+  const float* scales[2];  // [rows] of float8 weights
+  int64_t pitch;           // elements between rows, of whole 64 bytes; zeros beyond cols
+  int rows, cols;          // cols a multiple of 8
+  const void* x;           // of the weight's type, bfloat16 with float8; rows 16-byte aligned
   int64_t x_row_bytes;
   int tokens;
   const float* norm;  // 16-byte aligned, or NULL; not with float16, which x * norm could leave
@@ -31,8 +33,6 @@ struct SkinnyParams {
 
 // Whether a block of this device has room for what the kernel keeps.
 bool FitsSkinny(const gpu::Facts& facts, const SkinnyParams& params);
-// `type` is the weight's: float16 or bfloat16.
-gpu::Error LaunchSkinny(const gpu::Facts& facts, gpu::Stream stream, ashlar_dtype type,
-                        const SkinnyParams& params);
+gpu::Error LaunchSkinny(const gpu::Facts& facts, gpu::Stream stream, const SkinnyParams& params);
 
 }  // namespace ashlar::gpu_kernels
