@@ -67,7 +67,8 @@ Conversion Block(const std::string& value) {
 Conversion KvDType(const std::string& value) {
   if (value == "auto") return Needless("automatic by default");
   if (value == "bfloat16" || value == "float16") return Mapped(value);
-  return Refused("no cache of this type; auto, float16 and bfloat16 are here");
+  if (value == "fp8" || value == "fp8_e4m3") return Mapped("float8_e4m3", "without scales");
+  return Refused("no cache of this type; auto, float16, bfloat16 and fp8_e4m3 are here");
 }
 
 Conversion DType(const std::string& value) {

@@ -238,7 +238,7 @@ void AddCache(std::vector<Field>& table) {
   table.push_back(Object("kv", "blockSize, dtype, layout, memory and prefixCache"));
   table.push_back(BlockSize());
   table.push_back(Word(
-      "kv.dtype", {"auto", "float32", "float16", "bfloat16"},
+      "kv.dtype", {"auto", "float32", "float16", "bfloat16", "float8_e4m3"},
       [](Spec& s, const std::string& word) { s.kv.dtype = word; }, "auto"));
   table.push_back(Word(
       "kv.layout", {"auto", "LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC"},

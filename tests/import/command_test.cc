@@ -55,6 +55,13 @@ TEST(ImportCommand, MapsWhatHasAField) {
       R"("limits":{"sequences":128,"batchTokens":8192},"server":{"port":9000,"host":"::1"}})");
 }
 
+TEST(ImportCommand, MapsCachesOf8Bits) {
+  for (const char* word : {"fp8", "fp8_e4m3"}) {
+    EXPECT_EQ(Document(std::string("/m --kv-cache-dtype ") + word),
+              R"({"source":{"path":"/m"},"kv":{"dtype":"float8_e4m3"}})");
+  }
+}
+
 TEST(ImportCommand, MapsQuantizationWhenItIsMadeAtStart) {
   EXPECT_EQ(Document("/m --quantization fp8"), R"({"source":{"path":"/m"},"quantization":"fp8"})");
   EXPECT_EQ(Document("/m -q gptq"), R"({"source":{"path":"/m"}})");
@@ -72,13 +79,13 @@ TEST(ImportCommand, TakesEveryWayToStartVllm) {
 TEST(ImportCommand, NamesWhatItLeavesOutAndWhy) {
   std::string notes = Notes(
       Take("vllm serve /m --enforce-eager --enable-lora --lora-modules a=b c=d --enable-lorra "
-           "--kv-cache-dtype fp8 --data-parallel-size 2 -dp 1 --no-enable-chunked-prefill "
+           "--kv-cache-dtype fp8_e5m2 --data-parallel-size 2 -dp 1 --no-enable-chunked-prefill "
            "--served-model-name a b --seed 0 extra --attention-backend FLASHINFER"));
   for (const char* line :
        {"needless --enforce-eager: decided by the plan", "refused --enable-lora: LoRA",
         "refused --lora-modules a=b: LoRA",
         "refused --enable-lorra: not known here; --enable-lora is",
-        "refused --kv-cache-dtype fp8: no cache of this type",
+        "refused --kv-cache-dtype fp8_e5m2: no cache of this type",
         "refused --data-parallel-size 2: rep", "needless -dp 1: always so here",
         "refused --no-enable-chunked-prefill: prompts", "mapped --served-model-name a -> name",
         "refused --served-model-name b: one is taken", "refused --seed 0: requests state",

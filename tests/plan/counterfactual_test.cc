@@ -67,6 +67,39 @@ TEST(FindChanges, NamesTheSettingThatStandsInTheWay) {
   EXPECT_EQ(ChosenWith(spec, Two(AnyRow("FAST"))), "FAST out of backends' forbid");
 }
 
+// "kv.dtype: float16" as a document: what the spec makes of it.
+Result<Spec> SpecWith(const std::string& change) {
+  std::string document = "source: {builtin: demo}\n", close = "\n";
+  size_t from = 0;
+  for (size_t dot; (dot = change.find('.', from)) != change.npos; from = dot + 1) {
+    document += change.substr(from, dot - from) + ": {";
+    close = "}" + close;
+  }
+  return LoadSpec(document + change.substr(from) + close, "m.yaml");
+}
+
+TEST(FindChanges, SuggestsOnlyWordsThatTheSpecTakes) {
+  int dtypes = 0;
+  for (const AttentionRow& row : KnownRows()) {
+    for (DType type : row.kv_dtypes) {
+      Spec spec = BasicSpec();
+      spec.kv.dtype = type == DType::kF32 ? "float16" : "float32";
+      AttentionRow only = AnyRow("FAST");
+      only.kv_dtypes = {type};
+      const std::string change = ChosenWith(spec, Two(only));
+      EXPECT_EQ(change, "kv.dtype: " + std::string(Info(type).name));
+      Result<Spec> taken = SpecWith(change);
+      EXPECT_TRUE(taken) << row.name << ": " << (taken ? "" : Text(taken.problems()));
+      ++dtypes;
+    }
+    EXPECT_TRUE(SpecWith("platform: " + row.platform)) << row.platform;
+  }
+  EXPECT_GT(dtypes, 0);
+  for (const char* change : {"kv.layout: auto", "numerics: fast", "kv.blockSize: auto"})
+    EXPECT_TRUE(SpecWith(change)) << change;
+  EXPECT_FALSE(SpecWith("kv.dtype: float7"));
+}
+
 TEST(FindChanges, PutsTogetherWhatIsNeededAndNoMore) {
   Spec spec = BasicSpec();
   spec.kv.block_size = 16;
