@@ -1,7 +1,8 @@
 // Causal attention of sequences with few new tokens: the query heads that share a KV head are the
 // rows of one tile, the waves of a block divide the keys, and blocks divide the line of all keys
 // evenly. Each wave has a ring of stages of its own in shared memory, so that waves meet only where
-// a pair of sequence and KV head ends. Of the blocks that share a pair, the last to arrive adds up.
+// a pair of sequence and KV head ends; it is filled before the kernels ahead have ended, with keys
+// that none of them writes. Of the blocks that share a pair, the last to arrive adds up.
 // Bound by bytes.
 #pragma once
 
@@ -75,6 +76,11 @@ struct DecodeBlock {
   }
   GPU_DEVICE static bool Visible(const LinePlace& place, int key, int keys) {
     return key + keys > place.oldest && key < place.rows.context;
+  }
+
+  // Whether this wave's keys of a unit are among those that this step brings.
+  GPU_DEVICE bool HasNewKeys(const LinePlace& place) {
+    return KeyOf(place) + Shape::kStepKeys > place.rows.FirstPosition();
   }
 
   // Blocks are looked up one step before their keys are fetched: nothing waits for the table.
@@ -271,9 +277,14 @@ struct DecodeBlock {
     int stage_number = 0;
 #pragma unroll 1
     for (int i = 0; i < kAhead; ++i) {
-      if (begin + i < end) Fetch(begin + i);
+      if (begin + i < end) {
+        // Other keys have been there since an earlier step.
+        if (HasNewKeys(ahead)) gpu::WaitForPrevious();
+        Fetch(begin + i);
+      }
       gpu::CommitCopies();
     }
+    gpu::WaitForPrevious();
     bool fresh = true;  // the pair of `now` begins here for this block
     for (int unit = begin; unit < end; ++unit) {
       if (fresh) {
@@ -304,11 +315,10 @@ GPU_KERNEL void GPU_BOUNDS((DecodeShape<Stored, kHeadDim>::kWaves * kWave),
                            (DecodeShape<Stored, kHeadDim>::kBlocks))
     DecodeKernel(const AttentionParams p) {
   gpu::ReleaseNext();
-  gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {
     const int length = AttentionLine<DecodeShape<Stored, kHeadDim>::kUnitKeys, kWave>{p}.Length();
     const LineParts parts(length, gpu::GridX());
-    if (gpu::BlockX() >= parts.blocks) return;
+    if (gpu::BlockX() >= parts.blocks) return gpu::WaitForPrevious();
     DecodeBlock<Stored, kHeadDim, kWave>(p, parts).Run();
   }
 }

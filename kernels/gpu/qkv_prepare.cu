@@ -165,10 +165,11 @@ struct Preparation {
     const int step = kThreads / kWave * gpu::GridY();
     const int heads = cached ? q_heads + 2 * kv_heads : q_heads;
     int head = gpu::BlockY() * (kThreads / kWave) + gpu::ThreadX() / kWave;
-    if (head >= heads) return;
+    if (head >= heads) return gpu::WaitForPrevious();
+    FindAngles();
+    gpu::WaitForPrevious();
     Couple next[kCouples];
     LoadHead(head, next);
-    FindAngles();
     for (; head < heads; head += step) {
       Couple now[kCouples];
 #pragma unroll
@@ -183,7 +184,6 @@ template <class In, int kWave>
 GPU_KERNEL void GPU_BOUNDS(kThreads) QkvPrepareKernel(const ashlar_qkv_prepare a, bool aligned) {
   if constexpr (gpu::RunsWave<kWave>()) {
     gpu::ReleaseNext();
-    gpu::WaitForPrevious();
     Preparation<In, kWave>(a, aligned).Run();
   }
 }
