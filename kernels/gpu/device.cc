@@ -5,6 +5,11 @@
 #include <cstring>
 #include <new>
 
+ashlar::gpu_kernels::Blas* ashlar_device::Products() {
+  if (opening_blas.valid()) blas = opening_blas.get();
+  return blas.get();
+}
+
 void* ashlar_device::Scratch(int64_t bytes) {
   if (bytes <= scratch_bytes) return scratch;
   if (scratch != nullptr) (void)gpu::Free(scratch);  // waits until nothing uses it
@@ -98,7 +103,10 @@ int Open(const ashlar_open* args, ashlar_device** out) {
     return ASHLAR_FAILED;
   }
   if (!device->invariant) {
-    device->blas = OpenBlas();
+    // Half a gigabyte of library: found while weights are brought in.
+    device->opening_blas = std::async([index = args->index] {
+      return gpu::UseDevice(index) == gpu::kSuccess ? OpenBlas() : nullptr;
+    });
     device->prefill = OpenPrefill(args->index);
   }
   *out = device.release();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,12 +16,16 @@ struct ashlar_device {
   int index = 0;
   bool invariant = false;
   gpu::Facts facts;
-  std::vector<int64_t> launches;                    // per row
-  std::unique_ptr<ashlar::gpu_kernels::Blas> blas;        // may be empty
+  std::vector<int64_t> launches;                          // per row
   std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;  // may be empty
+  std::future<std::unique_ptr<ashlar::gpu_kernels::Blas>> opening_blas;
   ashlar::gpu_kernels::Staging staging;
   void* scratch = nullptr;
   int64_t scratch_bytes = 0;
+
+  // The vendor's products; NULL where there are none. Waits until they are open.
+  ashlar::gpu_kernels::Blas* Products();
+  std::unique_ptr<ashlar::gpu_kernels::Blas> blas;
 
   // Memory that one op uses and the next on the same stream may overwrite; nullptr when there is
   // not enough. Grows by freeing, so not while a graph is captured: run the largest step first.

@@ -131,7 +131,7 @@ std::string LaunchBlas(ashlar_device* device, gpu::Stream stream, const MatmulPa
   m.m = p.tokens;
   m.n = p.rows;
   m.k = p.pitch;
-  std::string problem = device->blas->Matmul(stream, m);
+  std::string problem = device->Products()->Matmul(stream, m);
   if (!problem.empty() || p.bias == nullptr) return problem;
   const gpu::Grid grid{static_cast<unsigned>((p.rows + kThreads - 1) / kThreads),
                        static_cast<unsigned>(p.tokens)};
@@ -154,7 +154,7 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
 int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
                   ashlar_dtype type, void* room) {
   if (type == ASHLAR_F32) return Checked(LaunchFloat(device->facts.wave, stream, p), "matmul");
-  if (device->blas != nullptr && p.tokens > kMostOwnTokens &&
+  if (p.tokens > kMostOwnTokens && device->Products() != nullptr &&
       LaunchBlas(device, stream, p, type, room).empty()) {
     return ASHLAR_OK;
   }
