@@ -22,9 +22,10 @@ class Pace {
   void Note(const StepWork& work, double seconds);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
-  // first of them at `context`. Answers keep at least half their pace; the more prompts wait for
-  // each answer, the more they give way. Never under kLeastPromptTokens.
-  int PromptTokens(int decodes, int prompts, int64_t context) const;
+  // first of them at `context` with `left` tokens to go. Beside a long prompt answers keep more
+  // than half their pace; one that ends with the step may take more of it; and the more prompts
+  // wait for each answer, the more answers give way. Never under kLeastPromptTokens.
+  int PromptTokens(int decodes, int prompts, int64_t context, int64_t left) const;
 
   static constexpr int kLeastPromptTokens = 64;   // fewer read the weights in vain
   static constexpr int kFirstPromptTokens = 512;  // before anything is known

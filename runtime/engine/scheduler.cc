@@ -66,15 +66,17 @@ const std::vector<Slice>& Scheduler::Schedule(bool under_way) {
 
 // Cuts the budget that is left for prompts to what the answers of this step can bear.
 void Scheduler::LimitPrompts() {
-  int64_t prompts = std::ssize(waiting_), context = 0;
-  for (const auto& sequence : running_) {
-    if (sequence->remaining() <= 1) continue;
-    if (context == 0) context = sequence->computed;
+  int64_t prompts = std::ssize(waiting_);
+  const Sequence* first = waiting_.empty() ? nullptr : waiting_.front().get();
+  for (size_t i = running_.size(); i-- > 0;) {
+    if (running_[i]->remaining() <= 1) continue;
+    first = running_[i].get();
     ++prompts;
   }
   if (prompts == 0) return;
   const int decodes = static_cast<int>(slices_.size());
-  budget_ = std::min(budget_, pace_->PromptTokens(decodes, static_cast<int>(prompts), context));
+  budget_ = std::min(budget_, pace_->PromptTokens(decodes, static_cast<int>(prompts),
+                                                  first->computed, first->remaining()));
 }
 
 // Makes room for one more token, from the youngest if need be; false when that is the sequence
