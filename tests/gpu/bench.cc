@@ -260,7 +260,7 @@ struct Model {
   int layers;
   int64_t hidden, ffn, vocab;
   int heads, kv_heads;
-  bool fp8 = false;  // weights of the layers
+  bool fp8 = false;  // weights of the layers, and the cache
 
   int64_t q() const { return int64_t{heads} * 128; }
   int64_t kv() const { return int64_t{kv_heads} * 128; }
@@ -333,6 +333,7 @@ class DecodeStep {
   static Batch MakeBatch(const Model& model, int64_t sequences, int64_t context) {
     Batch batch{sequences, 1, context};
     batch.heads = model.heads, batch.kv_heads = model.kv_heads;
+    if (model.fp8) batch.cache = ASHLAR_F8_E4M3;
     return batch;
   }
   int Repeats(const Op& op) const { return &op == &ops_.back() ? 1 : model_.layers; }

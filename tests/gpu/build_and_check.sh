@@ -1,27 +1,37 @@
 #!/usr/bin/env bash
-# On a GPU host with nothing but nvcc 13 and g++: builds the CUDA plugin, the reference plugin, the
-# conformance driver and the benchmark from the tree, checks every op and row, runs the checks under
-# compute-sanitizer, then times. Exits with the number of checks that failed.
+# On a GPU host with nothing but nvcc 13, g++ and Python: builds the CUDA plugin, the reference
+# plugin, the conformance driver and the benchmark from the tree, checks every op and row, runs the
+# checks under compute-sanitizer, times, and prints each figure beside its goal. A part that fails
+# or takes too long is said and left, and nothing begins that would end after 560 seconds; exits with
+# the number of parts that did not end well.
 #   tests/gpu/build_and_check.sh FOLDER [CAPABILITY [STEP...]]     results: FOLDER/*.txt
-# Steps: conformance sanitize bench; all when none is given.
+# Steps: conformance bench sanitize; all when none is given.
 set -uo pipefail
 out=$(realpath -m "$1")
 capability=${2:-90a}
 steps=("${@:3}")
-[ ${#steps[@]} -gt 0 ] || steps=(conformance sanitize bench)
+[ ${#steps[@]} -gt 0 ] || steps=(conformance bench sanitize)
 cd "$(dirname "$0")/../.."
 mkdir -p "$out"
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 failed=0
+last=560  # seconds
 
-step() { # name, command...
-  local name=$1 begin=$SECONDS
-  shift
-  if "$@" >"$out/$name.txt" 2>&1; then
+step() { # name, seconds, command...
+  local name=$1 limit=$2 begin=$SECONDS code=0
+  shift 2
+  [ "$limit" -le $((last - SECONDS)) ] || limit=$((last - SECONDS))
+  if [ "$limit" -lt 5 ]; then
+    echo "FAILED $name: no time is left"
+    failed=$((failed + 1))
+    return
+  fi
+  timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>&1 || code=$?
+  if [ "$code" = 0 ]; then
     echo "ok     $name ($((SECONDS - begin)) s)"
   else
-    echo "FAILED $name ($((SECONDS - begin)) s): $(tail -n 3 "$out/$name.txt")"
+    echo "FAILED $name ($((SECONDS - begin)) s of $limit, exit $code): $(tail -n 3 "$out/$name.txt")"
     failed=$((failed + 1))
   fi
 }
@@ -55,21 +65,27 @@ build() {
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done
 }
-conformance() { "$build/conformance" "$build/libashlar_reference.so" "$build/libashlar_cuda.so" "$@"; }
-sanitize() { # tool
-  compute-sanitizer --tool "$1" --error-exitcode 9 "$build/conformance" "$build/libashlar_reference.so" \
-    "$build/libashlar_cuda.so" --rounds 2
-}
+conformance=("$build/conformance" "$build/libashlar_reference.so" "$build/libashlar_cuda.so")
+bench=("$build/bench" "$build/libashlar_cuda.so")
 
 nvidia-smi >"$out/device.txt" 2>&1
-step build build
-[ "$failed" = 0 ] || { cat "$out/build.txt"; exit 1; }
+begin=$SECONDS
+build >"$out/build.txt" 2>&1 || { cat "$out/build.txt"; echo "FAILED build"; exit 1; }
+echo "ok     build ($((SECONDS - begin)) s)"
+# For the bundle of bench_model.py.
+cp "$build/libashlar_cuda.so" "$out/"
 for name in "${steps[@]}"; do
   case $name in
-    conformance) step conformance conformance --rounds 60 ;;
-    sanitize) for tool in memcheck racecheck initcheck synccheck; do step "$tool" sanitize "$tool"; done ;;
-    bench) step bench "$build/bench" "$build/libashlar_cuda.so" ;;
+    conformance) step conformance 120 "${conformance[@]}" --rounds 20 ;;
+    sanitize)
+      for tool in memcheck racecheck initcheck synccheck; do
+        step "$tool" 75 compute-sanitizer --tool "$tool" --error-exitcode 9 "${conformance[@]}" --rounds 1
+      done ;;
+    bench)
+      for part in decode prepare sample matmul step; do step "bench-$part" 90 "${bench[@]}" --only "$part"; done
+      for row in CUDA_HOPPER CUDA_PAGED; do step "bench-prefill-$row" 40 "${bench[@]}" --only prefill --row "$row"; done
+      python3 tests/gpu/compare.py "$out" ;;
+    *) echo "no step $name" >&2; failed=$((failed + 1)) ;;
   esac
-  cat "$out/$name.txt" 2>/dev/null
 done
 exit "$failed"
