@@ -165,7 +165,7 @@ GPU_DEVICE void Widen(const gpu::Vector& stored, gpu::Vector (&to)[kParts]) {
 // kHalves: of an operand's 16 tokens, where a lane has two vectors of them. `each` strips of out a
 // block.
 template <class W, int kWave, int kStrips, int kHalves>
-GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads)
+GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
     SkinnyKernel(const SkinnyParams p, const SkinnyLayout layout, int each) {
   if constexpr (gpu::RunsWave<kWave>()) {
     using Shape = SkinnyShape<kWave, kStrips>;
