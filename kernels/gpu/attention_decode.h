@@ -148,6 +148,32 @@ struct DecodeBlock {
     return row * Shape::kSumPitch + (column ^ (row & 3) << 3);
   }
 
+  // What SumAt exchanges by does not depend on the slot, and touches neither a column's lowest
+  // three bits nor those from the sixth on: a lane has few places, and the rest is known when
+  // compiling.
+  GPU_DEVICE void PutSums(float* room) {
+    constexpr bool kNarrow = kWave == 32;  // elements 0-3 and 4-7 of two slots, else one of four
+    constexpr int kHalves = kNarrow ? 2 : 1, kStep = Tile::Column(1) - Tile::Column(0);
+    int place[2][kHalves];
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        place[odd][h] = SumAt(Layout::SlotRow(lane, 0), math.Column(lane, odd, 4 * h));
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < Layout::kElements; ++e) {
+      const int slot = Layout::Slot(e), step = kNarrow ? e % 2 : e;
+      if (slot > 0 && !math.both_slots) continue;
+#pragma unroll
+      for (int v = 0; v < Tile::kColumnTiles; ++v) {
+        room[place[v % 2][kNarrow ? e / 4 : 0] + slot * 8 * Shape::kSumPitch + v / 2 * 2 * kTile +
+             step * kStep] = math.sum[0][v].element[e];
+      }
+    }
+  }
+
   // Four columns of a row over some keys: their weighted sums relative to the largest score, and
   // the sum of weights.
   struct Sums {
@@ -169,14 +195,17 @@ struct DecodeBlock {
   }
 
   GPU_DEVICE float* Part(int of_block, int which) {
-    return p.parts + (int64_t{of_block} * 2 + which) * Shape::kPartFloats;
+    return p.parts + (of_block * 2 + which) * Shape::kPartFloats;
   }
   GPU_DEVICE void Store(const LinePlace& now, int row, int column, const Sums& sums) {
-    char* head = HeadOf(p, p.args.out, now.rows, now.head, row);
-    const float share = 1 / sums.weight;
+    StoreFour(p.args.out.dtype, HeadOf(p, p.args.out, now.rows, now.head, row), column, sums.value,
+              1 / sums.weight, p.aligned_out);
+  }
+  GPU_APART static void StoreFour(ashlar_dtype dtype, char* head, int column, gpu::Four value,
+                                  float share, bool aligned) {
     for (int i = 0; i < 4; i += 2) {
-      StorePair(p.args.out.dtype, head, column + i, sums.value.value[i] * share,
-                sums.value.value[i + 1] * share, p.aligned_out);
+      StorePair(dtype, head, column + i, value.value[i] * share, value.value[i + 1] * share,
+                aligned);
     }
   }
 
@@ -185,16 +214,7 @@ struct DecodeBlock {
   GPU_DEVICE void Finish(const LinePlace& now, char* stage, int unit) {
     math.End();
     gpu::SyncWave<kWave>();
-    float* room = reinterpret_cast<float*>(stage);
-#pragma unroll
-    for (int v = 0; v < Tile::kColumnTiles; ++v) {
-#pragma unroll
-      for (int e = 0; e < Layout::kElements; ++e) {
-        const int row = Layout::SlotRow(lane, Layout::Slot(e));
-        if (row < now.rows.rows)
-          room[SumAt(row, math.Column(lane, v, e))] = math.sum[0][v].element[e];
-      }
-    }
+    PutSums(reinterpret_cast<float*>(stage));
 #pragma unroll
     for (int slot = 0; slot < Layout::kSlots; ++slot) {
       // The lanes of a row hold the same two numbers.
@@ -209,6 +229,7 @@ struct DecodeBlock {
     const bool whole = begin <= pair_begin && pair_end <= end;
     float* part = Part(gpu::BlockX(), begin >= pair_begin ? 0 : 1);
     constexpr int kFours = kHeadDim / 4;
+#pragma unroll 1
     for (int i = thread; i < now.rows.rows * kFours; i += kThreads) {
       const int row = i / kFours, column = i % kFours * 4;
       Sums of_waves[Shape::kWaves];
@@ -251,10 +272,12 @@ struct DecodeBlock {
     // A block's second part is of the pair that it ends in, unless that is its only one.
     const bool shared = parts.Begin(first) < pair_begin;
     constexpr int kFours = kHeadDim / 4;
+#pragma unroll 1
     for (int i = thread; i < now.rows.rows * kFours; i += kThreads) {
       const int row = i / kFours, column = i % kFours * 4;
       constexpr int kTogether = 16;  // parts whose values are under way at once, and their sum
       Sums sums[kTogether + 1];
+#pragma unroll 1
       for (int from = first; from < after; from += kTogether) {
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {
@@ -275,26 +298,26 @@ struct DecodeBlock {
     ahead = now;
     LookUp();
     int stage_number = 0;
-#pragma unroll 1
-    for (int i = 0; i < kAhead; ++i) {
-      if (begin + i < end) {
-        // Other keys have been there since an earlier step.
-        if (HasNewKeys(ahead)) gpu::WaitForPrevious();
-        Fetch(begin + i);
-      }
-      gpu::CommitCopies();
-    }
-    gpu::WaitForPrevious();
     bool fresh = true;  // the pair of `now` begins here for this block
-    for (int unit = begin; unit < end; ++unit) {
-      if (fresh) {
-        LoadQueries(now, ring + ahead_stage * Shape::kStageBytes);
-        math.Begin(p, now.rows, 0);
+#pragma unroll 1
+    for (int unit = begin - kAhead; unit < end; ++unit) {
+      const bool fills = unit < begin;  // the ring, for the first time
+      if (!fills) {
+        if (unit == begin) gpu::WaitForPrevious();
+        if (fresh) {
+          LoadQueries(now, ring + ahead_stage * Shape::kStageBytes);
+          math.Begin(p, now.rows, 0);
+        }
+        if constexpr (kAhead > 0) gpu::WaitCopies<kAhead - 1>();
+        gpu::SyncWave<kWave>();  // shows what was copied, and ends reads of the stage filled next
       }
-      if constexpr (kAhead > 0) gpu::WaitCopies<kAhead - 1>();
-      gpu::SyncWave<kWave>();  // shows what was copied, and ends reads of the stage filled next
-      if (unit + kAhead < end) Fetch(unit + kAhead);
+      if (unit + kAhead < end) {
+        // Keys that this step does not bring have been there since an earlier one.
+        if (fills && HasNewKeys(ahead)) gpu::WaitForPrevious();
+        Fetch(unit + kAhead);
+      }
       gpu::CommitCopies();
+      if (fills) continue;
       if constexpr (kAhead == 0) {
         gpu::WaitCopies<0>();
         gpu::SyncWave<kWave>();

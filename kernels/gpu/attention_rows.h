@@ -18,6 +18,11 @@ struct AttentionParams {
   uint32_t* arrivals;           // DecodeKernel: [sequences, kv_heads], 0 between launches
 };
 
+// Of a packed row, in its sequence: 0 while there is one.
+GPU_DEVICE int TokenOf(const AttentionParams& p, int row) {
+  return row < p.group ? 0 : row / p.group;
+}
+
 // The rows of one block: which sequence, and its packed rows from `first` on.
 struct RowTile {
   int sequence = -1;
@@ -26,7 +31,7 @@ struct RowTile {
 
   // Of the token of a packed row, in its sequence.
   GPU_DEVICE int Position(const AttentionParams& p, int row) const {
-    return context - queries + row / p.group;
+    return context - queries + TokenOf(p, row);
   }
   // Of the first packed row of the sequence, and of its last.
   GPU_DEVICE int FirstPosition() const { return context - queries; }
@@ -84,9 +89,8 @@ GPU_DEVICE CacheWalk WalkOf(const AttentionParams& p, int sequence, int kv_head)
 // The head of the group of a packed row in a tensor of heads: q or out.
 GPU_DEVICE char* HeadOf(const AttentionParams& p, const ashlar_tensor& heads, const RowTile& tile,
                         int kv_head, int row) {
-  const int64_t token = tile.query_start + row / p.group;
-  const int64_t head = kv_head * p.group + row % p.group;
-  return static_cast<char*>(heads.data) + token * heads.stride[0] +
+  const int token = TokenOf(p, row), head = kv_head * p.group + row - token * p.group;
+  return static_cast<char*>(heads.data) + (tile.query_start + token) * heads.stride[0] +
          head * p.args.kv.head_dim * ElementBytes(heads.dtype);
 }
 
@@ -114,7 +118,8 @@ struct QueryRoom {
       head[v] = packed < tile.rows ? HeadOf(p, p.args.q, tile, kv_head, packed) : nullptr;
     }
     const ashlar_dtype dtype = p.args.q.dtype;
-    if (p.aligned_q && dtype != ASHLAR_F32) {
+    constexpr bool kConverts = std::is_same_v<T, F16>;  // what 8-bit caches are multiplied in
+    if (p.aligned_q && (kConverts ? dtype != ASHLAR_F32 : dtype == ASHLAR_BF16)) {
       gpu::Vector vector[kChunks][kVectors];  // all on their way at once
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -130,23 +135,33 @@ struct QueryRoom {
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
+        if constexpr (kConverts) {
 #pragma unroll
-        for (int v = 0; v < kVectors; ++v) Convert<T>(dtype, vector[c][v]);
+          for (int v = 0; v < kVectors; ++v) Convert<T>(dtype, vector[c][v]);
+        }
         Keep(room, c, vector[c]);
       }
       return;
     }
+    PutOthers(dtype, head[0], head[kVectors - 1], room);
+  }
+
+  // Heads of any type and alignment, of the lane's rows.
+  GPU_APART static void PutOthers(ashlar_dtype dtype, const char* first_head,
+                                  const char* second_head, char* room) {
+    const int column = 8 * Layout::Quarter(gpu::ThreadX() % kWave);
 #pragma unroll 1
     for (int c = 0; c < kChunks; ++c) {
       gpu::Vector vector[kVectors];
 #pragma unroll
       for (int v = 0; v < kVectors; ++v) {
+        const char* head = v == 0 ? first_head : second_head;
         const int first = c * kChunk + column;
         vector[v] = {};
-        if (head[v] == nullptr || first >= kHeadDim) continue;
+        if (head == nullptr || first >= kHeadDim) continue;
         for (int i = 0; i < 4; ++i) {
-          vector[v].word[i] = Pack<T>(LoadAs(dtype, head[v], first + 2 * i),
-                                      LoadAs(dtype, head[v], first + 2 * i + 1));
+          vector[v].word[i] =
+              Pack<T>(LoadAs(dtype, head, first + 2 * i), LoadAs(dtype, head, first + 2 * i + 1));
         }
       }
       Keep(room, c, vector);

@@ -57,11 +57,16 @@ GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int lo
   const int lane = gpu::ThreadX() % kWave;
   constexpr int kAll = Tile::kRun * Tile::kPieces;
   if (aligned && low <= 0 && high >= Tile::kRun && kAll % kWave == 0) {
+    // A wave copies so many whole rows at a time, or parts of one.
+    constexpr int kRows = kWave % Tile::kPieces == 0 ? kWave / Tile::kPieces : 0;
+    const char* at = from + lane / Tile::kPieces * token_stride + lane % Tile::kPieces * 16;
 #pragma unroll
     for (int i = 0; i < kAll / kWave; ++i) {
       const int row = (i * kWave + lane) / Tile::kPieces,
                 piece = (i * kWave + lane) % Tile::kPieces;
-      gpu::CopyToShared(to + Tile::At(row, piece), from + row * token_stride + piece * 16, true);
+      if constexpr (kRows == 0) at = from + row * token_stride + piece * 16;
+      gpu::CopyToShared(to + Tile::At(row, piece), at, true);
+      at += kRows * token_stride;
     }
     return;
   }

@@ -39,6 +39,12 @@ using DeviceProperties = cudaDeviceProp;
 #define GPU_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
 #endif
 #define GPU_DEVICE __device__ __forceinline__
+// Of what is rarely needed: kept out of the way of the code around its calls.
+#if defined(ASHLAR_GPU_HIP)
+#define GPU_APART GPU_DEVICE
+#else
+#define GPU_APART __device__ __noinline__
+#endif
 #define GPU_BOTH __host__ __device__ __forceinline__
 
 namespace gpu {

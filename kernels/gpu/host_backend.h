@@ -17,6 +17,7 @@
 #define GPU_KERNEL
 #define GPU_BOUNDS(...)
 #define GPU_DEVICE inline
+#define GPU_APART inline
 #define GPU_BOTH inline
 
 namespace gpu {
