@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds libashlar_hip.so into FOLDER for the architectures given (gfx90a gfx942 gfx1030 when none
-# is) with clang 19 and Debian 12's HIP 5.2 headers and device libraries, which root installs here
-# when they are missing.
+# Builds libashlar_hip.so into FOLDER for the architectures given (gfx90a gfx942 gfx1030 gfx1100 when
+# none is) with clang 19 and Debian 12's HIP 5.2 headers and device libraries, which root installs
+# here when they are missing. clang 19 knows no gfx950.
 #   kernels/hip/build.sh FOLDER [ARCHITECTURE...]
 # ROCM_PATH names another ROCm, whose own clang is then used.
 set -euo pipefail
 out=$(realpath -m "$1")
 shift
 architectures=("$@")
-[ ${#architectures[@]} -gt 0 ] || architectures=(gfx90a gfx942 gfx1030)
+[ ${#architectures[@]} -gt 0 ] || architectures=(gfx90a gfx942 gfx1030 gfx1100)
 cd "$(dirname "$0")/.."
 objects=$out/objects
 mkdir -p "$objects/bitcode"
@@ -22,9 +22,11 @@ else
     apt-get install -y -q --no-install-recommends clang-19 clang-tools-19 lld-19 libamdhip64-dev rocm-device-libs >/dev/null
   fi
   bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
-  # Debian's libraries know gfx940, whose instruction set gfx942 has; they lack its name only.
+  # Debian's libraries know gfx940, whose instruction set gfx942 has, and gfx1036, which gfx1100 has
+  # everything of that they ask for; they lack the names only.
   ln -sf "$bitcode"/*.bc "$objects/bitcode/"
   ln -sf "$bitcode/oclc_isa_version_940.bc" "$objects/bitcode/oclc_isa_version_942.bc"
+  ln -sf "$bitcode/oclc_isa_version_1036.bc" "$objects/bitcode/oclc_isa_version_1100.bc"
   tool=(--rocm-path=/usr --rocm-device-lib-path="$objects/bitcode")
 fi
 targets=()

@@ -19,7 +19,7 @@ const ashlar_row ashlar_hip_rows[] = {
                     ASHLAR_LHBNC},
         .features = ASHLAR_HAS_WINDOW | ASHLAR_HAS_KV_CONNECTOR | ASHLAR_IS_BATCH_INVARIANT |
                     ASHLAR_READS_LAYOUT_STRIDES,
-        .built_for = {"gfx90a", "gfx942", "gfx1030"},
+        .built_for = {"gfx90a", "gfx942", "gfx1030", "gfx1100"},
         .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* Matrix cores of CDNA2 and CDNA3. */

@@ -54,9 +54,11 @@ bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
 if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && [ -e "$bitcode/ocml.bc" ]; then
   ln -s "$bitcode"/*.bc "$work/"
   ln -s "$bitcode/oclc_isa_version_940.bc" "$work/oclc_isa_version_942.bc"
+  ln -s "$bitcode/oclc_isa_version_1036.bc" "$work/oclc_isa_version_1100.bc"
   amd gfx90a 64 v_mfma_f32_16x16x16
   amd gfx942 64 v_mfma_f32_16x16x16
   amd gfx1030 32 none
+  amd gfx1100 32 none
 else
   echo "check_assembly: no clang 19 with HIP's headers: HIP is not compiled here"
 fi
