@@ -31,7 +31,7 @@ class Consumer {
       const Tile tile = s_.tile[q_.stage];
       Begin(tile);
       Walk(tile);
-      Finish(tile);
+      tile.parts > 1 ? Keep(tile) : Finish(tile);
     }
     if (kTurns && warpgroup_ == 0) AwaitTurn();
   }
@@ -225,6 +225,28 @@ class Consumer {
           *reinterpret_cast<uint4*>(out + (4 * i + lane_ % 4) * 16) =
               make_uint4(word[0], word[1], word[2], word[3]);
         }
+      }
+    }
+  }
+
+  // What the tile's parts are added up from.
+  GPU_DEVICE void Keep(const Tile& tile) {
+#pragma unroll
+    for (int slot = 0; slot < 2; ++slot) {
+      float total = weight_[slot];
+      total += __shfl_xor_sync(~0u, total, 1);
+      total += __shfl_xor_sync(~0u, total, 2);
+      const int row = Row(slot), token = row / p_.group;
+      if (token >= tile.tokens) continue;
+      const int head = tile.kv_head * p_.group + row - token * p_.group;
+      float* const to = PartOf(p_, tile.part, tile.token + token, head, kHeadDim);
+#pragma unroll
+      for (int i = 0; i < kHeadDim / 8; ++i) {
+        const float* pair = sum_ + 4 * i + 2 * slot;
+        *reinterpret_cast<float2*>(to + 8 * i + 2 * (lane_ % 4)) = make_float2(pair[0], pair[1]);
+      }
+      if (lane_ % 4 == 0) {
+        *reinterpret_cast<float2*>(to + kHeadDim) = make_float2(top_[slot] * p_.scale_log2, total);
       }
     }
   }

@@ -1,6 +1,7 @@
 // Launches of the Hopper attention kernel for one element type.
 #pragma once
 
+#include "ashlar_plugin.h"
 #include "hopper_work.h"
 
 namespace ashlar::hopper {
@@ -23,5 +24,8 @@ bool RunsOn(int device);
 
 gpu::Error LaunchBF16(const AttentionLaunch& launch, const AttentionParams& params);
 gpu::Error LaunchF16(const AttentionLaunch& launch, const AttentionParams& params);
+// After it, when tiles may have parts.
+gpu::Error LaunchCombine(const AttentionLaunch& launch, ashlar_dtype dtype,
+                         const AttentionParams& params);
 
 }  // namespace ashlar::hopper

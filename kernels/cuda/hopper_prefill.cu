@@ -90,16 +90,33 @@ hopper::AttentionParams KernelParams(const AttentionParams& p, int64_t unit, int
   h.window = p.args.window;
   h.scale_log2 = p.scale_log2;
   h.taken = taken;
+  h.tokens = static_cast<int>(p.args.q.shape[0]);
+  h.q_heads = static_cast<int>(p.args.q.shape[1]);
   return h;
 }
 
-// Launches follow one another: they share one pair of counters.
+constexpr int64_t kPartsBytes = 16 << 20;
+
+// Enough parts that the tiles of the longest prompt fill the device, as far as its keys and the
+// memory for parts go.
+int MostParts(const AttentionParams& p, int tile_tokens, int multiprocessors) {
+  const int64_t tiles =
+      (p.args.max_query + tile_tokens - 1) / tile_tokens * int64_t{p.args.kv.kv_heads};
+  const int64_t part_bytes =
+      p.args.q.shape[0] * p.args.q.shape[1] * (p.args.kv.head_dim + 2) * int64_t{sizeof(float)};
+  const int64_t most = std::min({multiprocessors / std::max<int64_t>(tiles, 1),
+                                 int64_t{p.args.max_context / hopper::kPartKeys},
+                                 kPartsBytes / part_bytes, int64_t{16}});
+  return static_cast<int>(std::max<int64_t>(most, 1));
+}
+
+// Launches follow one another: they share one pair of counters and the memory for parts.
 class HopperPrefill final : public Prefill {
  public:
   static std::unique_ptr<Prefill> Open(int device) {
     if (!hopper::RunsOn(device)) return nullptr;
     std::unique_ptr<HopperPrefill> prefill(new HopperPrefill);
-    void *encode = nullptr, *taken = nullptr;
+    void *encode = nullptr, *taken = nullptr, *parts = nullptr;
     cudaDriverEntryPointQueryResult found{};
     if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
                                          cudaEnableDefault, &found) != cudaSuccess ||
@@ -109,6 +126,8 @@ class HopperPrefill final : public Prefill {
     if (gpu::Alloc(&taken, 2 * sizeof(int)) != gpu::kSuccess) return nullptr;
     prefill->encode_ = reinterpret_cast<Encode>(encode);
     prefill->taken_ = static_cast<int*>(taken);
+    if (gpu::Alloc(&parts, kPartsBytes) != gpu::kSuccess) return nullptr;
+    prefill->parts_ = static_cast<float*>(parts);
     gpu::Facts facts;
     // A stream of the caller's does not wait for the zeros by itself.
     if (gpu::ReadFacts(device, &facts) != gpu::kSuccess ||
@@ -120,13 +139,18 @@ class HopperPrefill final : public Prefill {
     return prefill;
   }
 
-  ~HopperPrefill() override { (void)gpu::Free(taken_); }
+  ~HopperPrefill() override {
+    (void)gpu::Free(taken_);
+    (void)gpu::Free(parts_);
+  }
 
   bool Launch(gpu::Stream stream, const AttentionParams& p, gpu::Error* error) override {
     const ashlar_kv_view& kv = p.args.kv;
     const int64_t unit = std::gcd(kv.block_stride, kv.head_stride);
     if (!Fits(p) || unit == 0) return false;
-    const hopper::AttentionParams params = KernelParams(p, unit, taken_);
+    hopper::AttentionParams params = KernelParams(p, unit, taken_);
+    params.most_parts = MostParts(p, params.tile_tokens, multiprocessors_);
+    params.parts = parts_;
     hopper::AttentionLaunch launch;
     launch.stream = stream;
     launch.head_dim = kv.head_dim;
@@ -134,11 +158,14 @@ class HopperPrefill final : public Prefill {
         !MapCache(encode_, kv, unit, params.box_tokens, &launch.kv_map)) {
       return false;
     }
-    const int64_t tiles =
-        (p.args.q.shape[0] / params.tile_tokens + p.args.sequences) * int64_t{kv.kv_heads};
+    const int64_t tiles = (p.args.q.shape[0] / params.tile_tokens + p.args.sequences) *
+                          int64_t{kv.kv_heads} * params.most_parts;
     launch.blocks = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors_));
     *error = kv.dtype == ASHLAR_BF16 ? hopper::LaunchBF16(launch, params)
                                      : hopper::LaunchF16(launch, params);
+    if (*error == gpu::kSuccess && params.most_parts > 1) {
+      *error = hopper::LaunchCombine(launch, kv.dtype, params);
+    }
     return true;
   }
 
@@ -146,6 +173,7 @@ class HopperPrefill final : public Prefill {
   Encode encode_ = nullptr;
   int multiprocessors_ = 0;
   int* taken_ = nullptr;  // see hopper::AttentionParams
+  float* parts_ = nullptr;
 };
 
 }  // namespace

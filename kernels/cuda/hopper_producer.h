@@ -22,8 +22,10 @@ class Producer {
     while (finder.Find(index, Shape::kKeys, &tile)) {
       int next = 0;
       if (lane_ == 0) next = atomicAdd(p_.taken, 1) + gpu::GridX();
-      LoadQueries(tile);
-      LoadKeysAndValues(tile);
+      if (tile.part < tile.parts) {
+        LoadQueries(tile);
+        LoadKeysAndValues(tile);
+      }
       index = __shfl_sync(~0u, next, 0);
     }
     Wait(&s_.q_empty[q_.stage], q_.parity ^ 1);

@@ -1,6 +1,7 @@
 // What the Hopper attention kernel is given, the tiles that it works in and how blocks share them.
 // A tile has the query heads of one KV head for up to `tile_tokens` tokens of one sequence; its
-// rows are (token, head of the group) pairs, token-major.
+// rows are (token, head of the group) pairs, token-major. Where there are too few tiles for the
+// device, parts of a tile's keys are carried out apart and added up by another kernel.
 #pragma once
 
 #include "hopper.h"
@@ -21,7 +22,33 @@ struct AttentionParams {
   int window;                    // 0: full
   float scale_log2;              // scores in powers of two
   int* taken;                    // [2] zeros: tiles handed out after the first, blocks at the end
+  int most_parts;                // of a tile
+  float* parts;         // [part][tokens][q_heads][kHeadDim + 2]: sums, largest score, weights' sum
+  int tokens, q_heads;  // of the call
 };
+
+inline constexpr int kPartKeys = 1024;  // a part for so many of a sequence's keys
+
+// The tiles of `keys` keys that up to `tokens` tokens from `position` on see, and in how many
+// parts.
+struct KeyTiles {
+  int first, last, parts;
+
+  GPU_DEVICE KeyTiles(const AttentionParams& p, int context, int position, int tokens, int keys)
+      : first(p.window > 0 ? max(0, position - p.window + 1) / keys : 0),
+        last((position + tokens - 1) / keys),
+        parts(min(MostParts(p, context), last - first + 1)) {}
+
+  // Of a tile of such a sequence.
+  GPU_DEVICE static int MostParts(const AttentionParams& p, int context) {
+    return max(1, min(p.most_parts, context / kPartKeys));
+  }
+};
+
+// Where the sums of one row over a part of its keys stand.
+GPU_DEVICE float* PartOf(const AttentionParams& p, int part, int token, int head, int head_dim) {
+  return p.parts + ((int64_t{part} * p.tokens + token) * p.q_heads + head) * (head_dim + 2);
+}
 
 template <int kHeadDim>
 struct AttentionShape {
@@ -52,13 +79,14 @@ struct Tile {
   int position;       // of the first token
   int kv_head;
   int first, last;                // key tiles: [first, last]
+  int part, parts;                // which of the tile's parts; none when there are fewer
   int sequence, oldest, context;  // the sequence's keys that hold values: [oldest, context)
 };
 
 #if defined(__CUDA_ARCH__)
 
 // Hands out tiles to one warp, all lanes together, for rising indices. The tiles of a sequence lie
-// in line by heads whose keys fit the L2 together, then longest first, then by head.
+// in line by heads whose keys fit the L2 together, then longest first, then by head, then by part.
 class TileFinder {
  public:
   GPU_DEVICE explicit TileFinder(const AttentionParams& p) : p_(p) {}
@@ -68,15 +96,16 @@ class TileFinder {
     const int lane = gpu::ThreadX() % 32;
     for (; first_ < p_.sequences; first_ += 32) {
       const int sequence = first_ + lane;
-      int start = 0, queries = 0, tiles = 0;
+      int start = 0, queries = 0, tiles = 0, parts = 1;
       if (sequence < p_.sequences) {
         start = p_.query_start[sequence];
         queries = p_.query_start[sequence + 1] - start;
         if (queries * p_.group > p_.short_rows) {
           tiles = (queries + p_.tile_tokens - 1) / p_.tile_tokens;
+          parts = KeyTiles::MostParts(p_, p_.context[sequence]);
         }
       }
-      int until = tiles * p_.kv_heads;
+      int until = tiles * p_.kv_heads * parts;
       for (int step = 1; step < 32; step *= 2) {
         const int other = __shfl_up_sync(~0u, until, step);
         if (lane >= step) until += other;
@@ -89,8 +118,10 @@ class TileFinder {
       const int owner = __ffs(after) - 1;
       const auto of_owner = [&](int value) { return __shfl_sync(~0u, value, owner); };
       tiles = of_owner(tiles);
-      Fill(first_ + owner, of_owner(start), of_owner(queries), tiles,
-           index - before_ - of_owner(until) + tiles * p_.kv_heads, keys, tile);
+      parts = of_owner(parts);
+      const int rank = index - before_ - of_owner(until) + tiles * p_.kv_heads * parts;
+      tile->part = rank % parts;
+      Fill(first_ + owner, of_owner(start), of_owner(queries), tiles, rank / parts, keys, tile);
       return true;
     }
     return false;
@@ -115,9 +146,12 @@ class TileFinder {
     tile->tokens = min(p_.tile_tokens, queries - first_token);
     tile->position = context - queries + first_token;
     tile->context = context;
-    tile->last = (tile->position + tile->tokens - 1) / keys;
     tile->oldest = p_.window > 0 ? max(0, context - queries - p_.window + 1) : 0;
-    tile->first = p_.window > 0 ? max(0, tile->position - p_.window + 1) / keys : 0;
+    const KeyTiles all(p_, context, tile->position, tile->tokens, keys);
+    const int count = all.last - all.first + 1;
+    tile->parts = all.parts;
+    tile->first = all.first + count * tile->part / all.parts;
+    tile->last = all.first + count * (tile->part + 1) / all.parts - 1;
   }
 
   const AttentionParams& p_;

@@ -43,11 +43,14 @@ void ChooseSequences(Random& random, bool large, PrefillProblem& p) {
   // Elements of queries and of keys, which bound what a case takes.
   int64_t queries_left = (large ? 1 << 23 : 1 << 20) / (p.q_heads * p.view.head_dim);
   int64_t keys_left = (large ? 1 << 23 : 1 << 20) / (p.view.kv_heads * p.view.head_dim);
-  const int64_t sequences = random.Int(1, large ? 40 : 6);
+  const bool late = random.Chance(0.3);  // few tokens late in a long context
+  const int64_t sequences = random.Int(1, late ? 2 : large ? 40 : 6);
   for (int s = 0; s < sequences && queries_left > 0 && keys_left > 0; ++s) {
-    int64_t queries = random.Chance(0.5) ? random.Int(1, 20) : random.Int(1, most);
+    int64_t queries = random.Chance(0.5) ? random.Int(1, 20) : random.Int(1, late ? 100 : most);
     queries = std::min({queries, queries_left, keys_left});
-    int64_t before = random.Chance(0.5) ? 0 : random.Int(0, most);
+    int64_t before = late                 ? random.Int(most, 2 * most)
+                     : random.Chance(0.5) ? 0
+                                          : random.Int(0, most);
     before = std::min(before, keys_left - queries);
     p.starts.push_back(p.starts.back() + static_cast<int32_t>(queries));
     p.contexts.push_back(static_cast<int32_t>(before + queries));
