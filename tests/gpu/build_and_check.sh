@@ -5,12 +5,12 @@
 # or takes too long is said and left, and nothing begins that would end after 560 seconds; exits with
 # the number of parts that did not end well.
 #   tests/gpu/build_and_check.sh FOLDER [CAPABILITY [STEP...]]     results: FOLDER/*.txt
-# Steps: conformance bench sanitize; all when none is given.
+# Steps: conformance bench sanitize profile; all when none is given.
 set -uo pipefail
 out=$(realpath -m "$1")
 capability=${2:-90a}
 steps=("${@:3}")
-[ ${#steps[@]} -gt 0 ] || steps=(conformance bench sanitize)
+[ ${#steps[@]} -gt 0 ] || steps=(conformance bench sanitize profile)
 cd "$(dirname "$0")/../.."
 mkdir -p "$out"
 build=$(mktemp -d)
@@ -85,6 +85,14 @@ for name in "${steps[@]}"; do
       for part in decode prepare sample matmul step; do step "bench-$part" 90 "${bench[@]}" --only "$part"; done
       for row in CUDA_HOPPER CUDA_PAGED; do step "bench-prefill-$row" 40 "${bench[@]}" --only prefill --row "$row"; done
       python3 tests/gpu/compare.py "$out" ;;
+    profile) # what warps wait for in the kernels of a small step, the first of each
+      for kernel in SkinnyKernel QkvPrepareKernel DecodeKernel; do
+        # The benchmark is ended once it is profiled, so its exit says nothing.
+        step "profile-$kernel" 40 bash -c '"$@"; true' profile ncu --clock-control none --kill yes --launch-skip 1 \
+          --launch-count 1 --kernel-name "regex:$kernel" --section LaunchStats --section Occupancy \
+          --section SpeedOfLight --section WarpStateStats --print-details all "${bench[@]}" --only step
+        grep -E "Duration|Registers Per|Stall (No Inst|Long|Barrier|Short|Wait|Membar|Branch)" "$out/profile-$kernel.txt" 2>/dev/null
+      done ;;
     *) echo "no step $name" >&2; failed=$((failed + 1)) ;;
   esac
 done
