@@ -216,7 +216,9 @@ typedef struct ashlar_qkv_prepare {
 /* Causal attention over the paged cache. Query token i of sequence s (query_start[s] <= i <
  * query_start[s+1]) has position context[s] - (query_start[s+1] - i) and sees keys 0..position,
  * with window > 0 only those > position - window. Scores are scale * q.k; entries of block_table
- * that no visible key needs are never read. */
+ * that no visible key needs are never read. The arrays of this op and of qkv_prepare, and what the
+ * cache holds of keys before the step's own, have been there since the last copy_in: a plugin may
+ * read them before the ops ahead have ended. */
 typedef struct ashlar_attention {
   ashlar_tensor q;   /* [tokens, q_heads, head_dim] */
   ashlar_tensor out; /* [tokens, q_heads, head_dim_v] */
