@@ -218,8 +218,9 @@ GPU_DEVICE void SyncBlock() { __syncthreads(); }
 // Returns when the kernels before this one on the stream have ended and what they wrote is seen.
 // Every thread of every kernel calls it, before it touches anything that a kernel writes, and even
 // when it touches nothing: the kernels after it rely on all before having ended. Ahead of it stands
-// at most what reads weights, arguments, a step's arrays that come from the host, and entries of the
-// cache that earlier steps wrote: between two steps there are copies, which wait for everything.
+// at most what reads weights, arguments, a step's arrays that come from the host, and entries of
+// the cache that earlier steps wrote: between two steps there are copies, which wait for
+// everything.
 GPU_DEVICE void WaitForPrevious() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");

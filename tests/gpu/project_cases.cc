@@ -126,7 +126,8 @@ void ProjectCase(const Context& c) {
   for (int64_t i = 0; i < p.m; ++i) {
     const double x_norm = VectorNorm(want.normed, i * cols, cols);
     const double bound =
-        (p.weight.Step(p.m) + (p.norm.empty() ? 0 : type_step)) * x_norm * p.weight.RowNorm() + 1e-5;
+        (p.weight.Step(p.m) + (p.norm.empty() ? 0 : type_step)) * x_norm * p.weight.RowNorm() +
+        1e-5;
     for (int64_t col = 0; col < p.out_cols(); ++col) {
       const double out = want.out[static_cast<size_t>(i * p.out_cols() + col)];
       double error = bound;
