@@ -28,9 +28,11 @@ GPU_KERNEL void AddBiasKernel(const MatmulParams p) {
   if (col < p.rows) StoreAs(p.out_dtype, row, col, LoadAs(p.out_dtype, row, col) + p.bias[col]);
 }
 
-// x as float8, one block a token: rows padded with zeros to `pitch`, and their scales.
+// x, normed or not, as float8, one block a token: rows padded with zeros to `pitch`, and their
+// scales. A norm's factor of a row is its scale's alone.
 template <int kWave>
-GPU_KERNEL void GPU_BOUNDS(kThreads) QuantizeKernel(const MatmulParams p, void* to, float* scales) {
+GPU_KERNEL void GPU_BOUNDS(kThreads)
+    QuantizeKernel(const MatmulParams p, const XNorm norm, void* to, float* scales) {
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {
@@ -39,30 +41,43 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) QuantizeKernel(const MatmulParams p, void* 
     };
     const int token = gpu::BlockX(), pitch = static_cast<int>(p.pitch);
     const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-    const auto load = [&](int col, float* values) {
-      if (p.x_aligned && col + 8 <= p.cols) return LoadFloats(p.x_dtype, row, col, values);
+    float largest = 0, squares = 0, values[8];
+    const auto load = [&](int col) {
+      if (p.x_aligned && col + 8 <= p.cols) {
+        LoadFloats(p.x_dtype, row, col, values);
+      } else {
+        for (int i = 0; i < 8; ++i) {
+          values[i] = col + i < p.cols ? LoadAs(p.x_dtype, row, col + i) : 0.0f;
+        }
+      }
+      if (norm.weight == nullptr) return;
       for (int i = 0; i < 8; ++i) {
-        values[i] = col + i < p.cols ? LoadAs(p.x_dtype, row, col + i) : 0.0f;
+        squares += values[i] * values[i];
+        if (col + i < p.cols) values[i] *= norm.weight[col + i];
       }
     };
-    float largest = 0, values[8];
     for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
-      load(col, values);
+      load(col);
       for (float value : values) largest = fmaxf(largest, fabsf(value));
     }
-    largest = BlockReduce<kWave>(largest, reinterpret_cast<float*>(gpu::SharedMemory()),
-                                 [](float a, float b) { return fmaxf(a, b); });
+    auto* scratch = reinterpret_cast<float*>(gpu::SharedMemory());
+    largest = BlockReduce<kWave>(largest, scratch, [](float a, float b) { return fmaxf(a, b); });
+    float factor = 1 / kLargestF8;
+    if (norm.weight != nullptr) {
+      squares = BlockReduce<kWave>(squares, scratch, [](float a, float b) { return a + b; });
+      factor /= sqrtf(squares / static_cast<float>(p.cols) + norm.eps);
+    }
     const float inverse = largest > 0 ? kLargestF8 / largest : 0;
     auto* out = reinterpret_cast<Eight*>(static_cast<char*>(to) + int64_t{token} * pitch);
     for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
-      load(col, values);
+      load(col);
       Eight eight;
       for (int i = 0; i < 4; ++i) {
         eight.pair[i] = PackF8(values[2 * i] * inverse, values[2 * i + 1] * inverse);
       }
       out[col / 8] = eight;
     }
-    if (gpu::ThreadX() == 0) scales[token] = largest / kLargestF8;
+    if (gpu::ThreadX() == 0) scales[token] = largest * factor;
   }
 }
 
@@ -97,7 +112,7 @@ gpu::Error LaunchFloat(int wave, gpu::Stream stream, const MatmulParams& p) {
 
 // By the library; the reason why not otherwise.
 std::string LaunchBlas(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
-                       ashlar_dtype type, void* room) {
+                       ashlar_dtype type, void* room, const XNorm& norm = {}) {
   BlasMatmul m{};
   m.x = p.x;
   m.x_pitch = p.x_row_bytes / ElementBytes(p.x_dtype);
@@ -107,7 +122,8 @@ std::string LaunchBlas(ashlar_device* device, gpu::Stream stream, const MatmulPa
     const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto width) {
       constexpr int kWave = width;
       return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
-                         kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, room, scales);
+                         kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, norm, room,
+                         scales);
     });
     if (error != gpu::kSuccess) return gpu::Text(error);
     m.x = room;
@@ -149,6 +165,12 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
   const int64_t blocks = (p.tokens * p.pitch + kThreads - 1) / kThreads;
   const gpu::Grid grid{static_cast<unsigned>(blocks < 4096 ? blocks : 4096)};
   return gpu::Launch(stream, grid, kThreads, 0, ConvertKernel, p, type, to, p.pitch);
+}
+
+bool LaunchNormedF8(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
+                    const XNorm& norm, void* room) {
+  return p.tokens > kMostOwnTokens && device->Products() != nullptr &&
+         LaunchBlas(device, stream, p, ASHLAR_F8_E4M3, room, norm).empty();
 }
 
 int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,

@@ -17,4 +17,14 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
 int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
                   ashlar_dtype type, void* room);
 
+// An RMS norm of x.
+struct XNorm {
+  const float* weight = nullptr;  // [cols]; NULL: x as it is
+  float eps = 0;
+};
+// The product of a float8 weight with x normed on its way to float8, which only a library takes.
+// False where it is not carried out: out is as it was.
+bool LaunchNormedF8(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
+                    const XNorm& norm, void* room);
+
 }  // namespace ashlar::gpu_kernels

@@ -87,12 +87,25 @@ struct Call {
   ashlar_stream* stream;
   const ashlar_projection& a;
   const ashlar_weight& weight;
-  ashlar_dtype type;     // CommonType
-  ashlar_tensor x;       // what is multiplied
-  void* room = nullptr;  // for x as `type`, padded
-  void* wide = nullptr;  // for gates and ups
+  ashlar_dtype type;       // CommonType
+  ashlar_tensor x;         // what is multiplied
+  void* normed = nullptr;  // for x after a norm that is a kernel of its own
+  void* room = nullptr;    // for x as `type`, padded
+  void* wide = nullptr;    // for gates and ups
   bool skinny = false, norm_inside = false;
+  bool norm_apart = false;  // still to be done, ahead of the product
 };
+
+// The type of x after a norm that is a kernel of its own.
+ashlar_dtype NormedType(const Call& c) {
+  return c.type == ASHLAR_F32 ? c.a.x.dtype : XType(c.type);
+}
+
+int Norm(Call& c) {
+  c.x = Matrix(c.normed, NormedType(c), c.x.shape[0], c.weight.cols, c.weight.pitch);
+  c.norm_apart = false;
+  return RmsNorm(c.device, c.stream, c.x, c.a.x, c.a.norm, c.a.eps);
+}
 
 SkinnyParams MakeSkinny(const Call& c) {
   SkinnyParams p{};
@@ -118,6 +131,7 @@ char* Column(const ashlar_tensor& t, int64_t first) {
 }
 
 int RunSkinny(Call& c) {
+  if (c.norm_apart && Norm(c) != ASHLAR_OK) return ASHLAR_FAILED;
   const ashlar_dtype type = XType(c.type);
   if (!IsPlain(c.x, type)) {
     const int64_t pitch = c.weight.pitch;
@@ -154,23 +168,33 @@ int RunSkinny(Call& c) {
   return ASHLAR_OK;
 }
 
-int RunParts(const Call& c) {
+int RunParts(Call& c) {
   ashlar_tensor out = c.a.out;
   if (c.a.gated != 0) {
     out = Matrix(c.wide, out.dtype, out.shape[0], c.weight.rows, c.weight.rows);
   }
-  MatmulParams p = ProductParams(c.x, c.weight);
-  p.out_dtype = out.dtype;
-  p.out_row_bytes = out.stride[0];
-  p.residual_row_bytes = c.a.residual.stride[0];
-  for (const ashlar_weight::Part& part : c.weight.parts) {
+  const auto params = [&](const ashlar_weight::Part& part) {
+    MatmulParams p = ProductParams(c.x, c.weight);
     p.weight = part.data;
     p.scales = part.scales;
     p.rows = static_cast<int>(part.rows);
     p.out = Column(out, part.first_row);
+    p.out_dtype = out.dtype;
+    p.out_row_bytes = out.stride[0];
     p.bias = reinterpret_cast<const float*>(Column(c.a.bias, part.first_row));
     p.residual = Column(c.a.residual, part.first_row);
-    if (LaunchProduct(c.device, StreamOf(c.stream), p, part.dtype, c.room) != ASHLAR_OK) {
+    p.residual_row_bytes = c.a.residual.stride[0];
+    return p;
+  };
+  const gpu::Stream stream = StreamOf(c.stream);
+  const XNorm norm{static_cast<const float*>(c.a.norm.data), c.a.eps};
+  for (const ashlar_weight::Part& part : c.weight.parts) {
+    const bool float8 = part.dtype == ASHLAR_F8_E4M3;
+    if (c.norm_apart && float8 && LaunchNormedF8(c.device, stream, params(part), norm, c.room)) {
+      continue;
+    }
+    if (c.norm_apart && Norm(c) != ASHLAR_OK) return ASHLAR_FAILED;
+    if (LaunchProduct(c.device, stream, params(part), part.dtype, c.room) != ASHLAR_OK) {
       return ASHLAR_FAILED;
     }
   }
@@ -197,11 +221,6 @@ void Choose(Call& c) {
   }
 }
 
-// The type of x after a norm that is a kernel of its own.
-ashlar_dtype NormedType(const Call& c) {
-  return c.type == ASHLAR_F32 ? c.a.x.dtype : XType(c.type);
-}
-
 // Whether some part is multiplied with x in another form than it comes in.
 bool Converts(const Call& c, bool norm_apart) {
   const ashlar_dtype dtype = norm_apart ? NormedType(c) : c.a.x.dtype;
@@ -213,18 +232,17 @@ bool Converts(const Call& c, bool norm_apart) {
 }
 
 // Sizes what the kernels pass to each other, and takes it from the device's scratch.
-bool TakeScratch(Call& c, void** normed) {
+bool TakeScratch(Call& c) {
   const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
-  const bool norm_apart = c.a.norm.data != nullptr && !c.norm_inside;
-  const int64_t normed_bytes = norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
-  const int64_t room_bytes = Converts(c, norm_apart) ? round_up(padded * 2) : 0;
+  const int64_t normed_bytes = c.norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
+  const int64_t room_bytes = Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
   const bool wide = c.a.gated != 0 && !c.skinny;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
   if (normed_bytes + room_bytes + wide_bytes == 0) return true;
   auto* scratch = static_cast<char*>(c.device->Scratch(normed_bytes + room_bytes + wide_bytes));
   if (scratch == nullptr) return false;
-  *normed = scratch;
+  c.normed = scratch;
   c.room = scratch + normed_bytes;
   c.wide = scratch + normed_bytes + room_bytes;
   return true;
@@ -240,14 +258,8 @@ int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projectio
   const ashlar_weight& weight = *args->weight;
   Call c{device, stream, *args, weight, CommonType(weight), args->x};
   Choose(c);
-  void* normed = nullptr;
-  if (!TakeScratch(c, &normed)) return Failed("project: out of memory");
-  if (args->norm.data != nullptr && !c.norm_inside) {
-    c.x = Matrix(normed, NormedType(c), c.x.shape[0], weight.cols, weight.pitch);
-    if (RmsNorm(device, stream, c.x, args->x, args->norm, args->eps) != ASHLAR_OK) {
-      return ASHLAR_FAILED;
-    }
-  }
+  c.norm_apart = args->norm.data != nullptr && !c.norm_inside;
+  if (!TakeScratch(c)) return Failed("project: out of memory");
   return c.skinny ? RunSkinny(c) : RunParts(c);
 }
 
