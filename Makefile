@@ -16,7 +16,7 @@ help: ## list the targets
 run: build ## build, serve the built-in demo model, stream one answer, keep serving
 	@tests/support/first_run.sh build/release/bin/ashlar $(PORT)
 
-test: setup-test build unit tsan e2e images chart-test ## every check that CI makes
+test: setup-test build unit tsan e2e images chart-test cluster-test ## every check that CI makes
 	@echo "make test: all checks passed"
 
 build: setup ## the release binaries and their plugins
@@ -58,7 +58,7 @@ images: setup-test build ## the file tree of each container image, run as a pod 
 chart-test: setup-test ## the chart with a real helm, every values file
 	tests/chart/run.sh $(VENV)
 
-cluster-test: setup-test build ## operator, chart and runtime on a real control plane; no part of test: it takes a quiet machine 10 to 15 minutes
+cluster-test: setup-test build ## operator, chart and runtime on a real control plane
 	tests/cluster/run.sh build/release $(VENV)
 
 fuzz: setup-test ## each fuzz target for FUZZ_SECONDS (60)

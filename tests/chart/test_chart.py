@@ -122,9 +122,11 @@ class Chart(unittest.TestCase):
                     self.assertIn(f"--image-cpu={odd}", container["args"])
 
     def test_typos_in_values_are_refused(self):
-        for setting in ("hook.replicas=1", "hooks.replica=1", "mode=operater", "hooks.image=x:latest"):
+        for setting, word in (("hook.replicas=1", "hook"), ("hooks.replica=1", "replica"), ("mode=operater", "mode"),
+                              ("hooks.image=x:latest", "image"), ("hooks.livenessProbe.exec=x", "livenessProbe")):
             result = helm("template", "r", CHART, "-f", VALUES[0], "--set", setting)
             self.assertNotEqual(result.returncode, 0, setting)
+            self.assertIn(word, result.stderr)
 
     def test_a_missing_metacontroller_is_told_with_the_remedy(self):
         result = helm("template", "r", CHART)

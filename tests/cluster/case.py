@@ -8,45 +8,66 @@ import cluster
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
+def lane(name):
+    """Tests of one lane run one after another, beside all others: they change something that only one may change at a time."""
+    def put(test):
+        test.lane = name
+        return test
+    return put
+
+
+def alone(test):
+    """Runs when nothing else does, in the order of the files: it changes what every model needs."""
+    test.alone = True
+    return test
+
+
+def mark(test, name):
+    """What `lane` or `alone` said of a test or of its class."""
+    return getattr(getattr(test, test._testMethodName), name, getattr(type(test), name, None))
+
+
 def install_operator(c):
-    """Seconds that `helm install --wait` took; none when the operator is there."""
-    if c.get("Namespace", cluster.MODELS):
-        return None
+    """Seconds that `helm install --wait` took."""
     for name in (cluster.OPERATOR, cluster.MODELS):
         c.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": RESTRICTED}})
     started = time.monotonic()
-    c.helm("install", "ashlar", cluster.CHART, "-n", cluster.OPERATOR, "--set", "metacontroller.install=true", "--wait",
-           "--timeout", "3m")
+    c.install()
     return time.monotonic() - started
 
 
 class ClusterTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.c = cluster.CLUSTER
-        install_operator(cls.c)
+    c = None  # the cluster of this run
+    begun = 0.0  # when this test began, monotonic
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.figures = []  # what a report of this run should say
 
     def apply(self, manifest):
-        """Creates a model that is deleted, with everything of it, when the test ends."""
+        """Creates a model that is deleted when the test ends, and waits until nothing of it is left unless the test runs alone."""
         name = manifest["metadata"]["name"]
-        self.addCleanup(self.remove, name)
+        self.addCleanup(self.delete if mark(self, "alone") else self.remove, name)
         return self.c.create(manifest)
 
-    def answers(self, name, seconds=30):
+    def answers(self, name):
         """A request through the Service. What forwards it hears of a ready pod a little later than the model says so."""
         request = {"model": "demo", "prompt": "a stone", "max_tokens": 4}
-        status, text = self.c.wait(f"{name} answers", seconds,
+        status, text = self.c.wait(f"{name} answers",
                                    lambda: cluster.post(self.c.address(name), "/v1/completions", request))
         self.assertEqual(status, 200, text)
         return json.loads(text)
 
-    def remove(self, name, seconds=120):
+    def delete(self, name):
         if self.c.get("InferenceModel", name):
             self.c.delete("InferenceModel", name)
-        self.gone(name, seconds)
 
-    def gone(self, name, seconds=120):
-        self.c.wait(f"{name} is gone", seconds, lambda: self.c.get("InferenceModel", name) is None)
+    def remove(self, name):
+        self.delete(name)
+        self.gone(name)
+
+    def gone(self, name):
+        self.c.wait(f"{name} is gone", lambda: self.c.get("InferenceModel", name) is None)
         left = set()
 
         def none():
@@ -54,6 +75,6 @@ class ClusterTest(unittest.TestCase):
             left.update(self.c.children(name), {("Pod", p["metadata"]["name"]) for p in self.c.pods(name)})
             return not left
         try:
-            self.c.wait("no orphans", 60, none)
+            self.c.wait("no orphans", none)
         except AssertionError:
             self.fail(f"left of {name}: {left}")

@@ -5,6 +5,7 @@ import os
 import signal
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -13,18 +14,20 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.realpath(f"{HERE}/../..")
 BUILD, WORK, KC_CACHE = os.environ["BUILD"], os.environ["WORK"], os.environ["KC_CACHE"]
+SMOLLM2 = os.environ["SMOLLM2"]  # a small real model
 BIN = f"{KC_CACHE}/bin"
 CHART = f"{ROOT}/charts/ashlar"
 SAMPLES = f"{ROOT}/manifests/samples"
 OPERATOR, MODELS = "ashlar", "models"  # namespaces
-CLUSTER = None  # the one of this run, once it is started
+PATIENCE = 600  # seconds after which what has not come counts as missing, also on a machine that is busy
 
 API = {  # kind: (API prefix, plural)
     "Namespace": ("api/v1", "namespaces"), "Node": ("api/v1", "nodes"), "Pod": ("api/v1", "pods"),
     "Service": ("api/v1", "services"), "ConfigMap": ("api/v1", "configmaps"), "Event": ("api/v1", "events"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Deployment": ("apis/apps/v1", "deployments"), "ReplicaSet": ("apis/apps/v1", "replicasets"),
-    "Job": ("apis/batch/v1", "jobs"),
+    "Job": ("apis/batch/v1", "jobs"), "Lease": ("apis/coordination.k8s.io/v1", "leases"),
+    "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"), "ClusterRole": ("apis/rbac.authorization.k8s.io/v1", "clusterroles"),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
     "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
     "HorizontalPodAutoscaler": ("apis/autoscaling/v2", "horizontalpodautoscalers"),
@@ -38,7 +41,7 @@ API = {  # kind: (API prefix, plural)
 # What NVIDIA's feature discovery says of a node.
 H200 = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771", "nvidia.com/gpu.count": "1",
         "nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.compute.minor": "0"}
-CLUSTER_SCOPED = {"Namespace", "Node", "CompositeController"}
+CLUSTER_SCOPED = {"Namespace", "Node", "CompositeController", "ClusterRole"}
 CHILD_KINDS = ["Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
                "PersistentVolumeClaim", "Job"]
 
@@ -86,6 +89,7 @@ class Cluster:
         os.environ["KUBECONFIG"] = self.kubeconfig
         self.tls = ssl.create_default_context(cafile=f"{self.folder}/pki/ca.crt")
         self.tls.load_cert_chain(f"{self.folder}/pki/admin.crt", f"{self.folder}/pki/admin.key")
+        self.connections = threading.local()
         self.network = Process("network", f"{BIN}/ashlar-test-network", f"--kubeconfig={self.kubeconfig}",
                                f"--apiserver={self.server.netloc}")
         self.nodes = {}
@@ -107,16 +111,25 @@ class Cluster:
     # The API server
 
     def api(self, method, path, body=None, content="application/json"):
-        connection = http.client.HTTPSConnection(self.server.hostname, self.server.port, context=self.tls, timeout=30)
-        try:
-            connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": content})
-            response = connection.getresponse()
-            text = response.read().decode()
-        finally:
-            connection.close()
+        text = json.dumps(body) if body is not None else None
+        kept = getattr(self.connections, "kept", None)
+        self.connections.kept = None
+        if kept:
+            try:
+                return self._ask(kept, method, path, text, content)
+            except (OSError, http.client.HTTPException):
+                kept.close()  # an API server of before
+        fresh = http.client.HTTPSConnection(self.server.hostname, self.server.port, context=self.tls, timeout=60)
+        return self._ask(fresh, method, path, text, content)
+
+    def _ask(self, connection, method, path, text, content):
+        connection.request(method, path, text, {"Content-Type": content})
+        response = connection.getresponse()
+        answer = response.read().decode()
+        self.connections.kept = connection
         if response.status >= 300:
-            raise Refused(response.status, text)
-        return json.loads(text)
+            raise Refused(response.status, answer)
+        return json.loads(answer)
 
     @staticmethod
     def path(kind, name="", namespace=MODELS):
@@ -163,6 +176,16 @@ class Cluster:
             raise AssertionError(f"helm {' '.join(arguments)}: {result.stderr}{result.stdout}")
         return result
 
+    def install(self, verb="install", chart=CHART, *more):
+        return self.helm(verb, "ashlar", chart, "-n", OPERATOR, "--set", "metacontroller.install=true", "--wait", "--timeout",
+                         f"{PATIENCE}s", *more)
+
+    def asked(self, account):
+        """What the pods of a service account have asked the API server, as its audit log has it."""
+        user = f"system:serviceaccount:{OPERATOR}:{account}"
+        with open(f"{self.folder}/audit.log") as file:
+            return [entry for entry in map(json.loads, file) if entry["user"]["username"] == user]
+
     def restart_apiserver(self):
         with open(f"{self.folder}/pids") as file:
             pids = {name: int(pid) for pid, name in (line.split() for line in file)}
@@ -171,11 +194,21 @@ class Cluster:
         os.kill(pids["kube-apiserver"], signal.SIGKILL)
         time.sleep(5)  # long enough that every client has seen it gone
         self.apiserver = Process("kube-apiserver-again", *command)
-        self.wait("the API server is back", 60, lambda: self.api("GET", "/version"))
+        self.wait("the API server is back", lambda: self.api("GET", "/readyz?verbose"))
+
+    def claim(self, name, folder):
+        """A folder of this machine, in the models' namespace as a claim of this name."""
+        size = {"storage": "1Gi"}
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+            "capacity": size, "accessModes": ["ReadOnlyMany"], "hostPath": {"path": folder}, "storageClassName": "",
+            "claimRef": {"namespace": MODELS, "name": name}}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": MODELS}, "spec": {
+            "accessModes": ["ReadOnlyMany"], "storageClassName": "", "volumeName": name, "resources": {"requests": size}}}
+        self.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, (volume, claim))))
 
     # Models
 
-    def wait(self, what, seconds, done):
+    def wait(self, what, done):
         """The first true value of `done`. A refused connection counts as false, and so does what is not there yet."""
         start = time.monotonic()
         while True:
@@ -185,9 +218,9 @@ class Cluster:
                     return value
             except (OSError, http.client.HTTPException, Refused, TypeError, KeyError):
                 pass
-            if time.monotonic() - start > seconds:
-                raise AssertionError(f"not within {seconds} s: {what}")
-            time.sleep(0.1)
+            if time.monotonic() - start > PATIENCE:
+                raise AssertionError(f"not within {PATIENCE} s: {what}")
+            time.sleep(0.2)
 
     def condition(self, name, kind="Ready", namespace=MODELS):
         """The condition of a model, {} before there is one of its present generation."""
@@ -197,22 +230,22 @@ class Cluster:
                 return condition
         return {}
 
-    def wait_condition(self, name, kind, status, reason=None, seconds=60, namespace=MODELS):
+    def wait_condition(self, name, kind, status, reason=None, namespace=MODELS):
         seen = {}
 
         def reached():
             seen.update(self.condition(name, kind, namespace) or {"reason": "there is none"})
             return seen.get("status") == status and (reason is None or seen["reason"] == reason)
         try:
-            self.wait("", seconds, reached)
+            self.wait("", reached)
         except AssertionError:
             model = self.get("InferenceModel", name, namespace) or {}
-            raise AssertionError(f"{name} is not {kind}={status} {reason or ''} after {seconds} s, but {seen}\n"
+            raise AssertionError(f"{name} is not {kind}={status} {reason or ''} after {PATIENCE} s, but {seen}\n"
                                  + yaml.safe_dump(model.get("status", {}))) from None
         return seen
 
-    def ready(self, name, seconds=90, namespace=MODELS):
-        return self.wait_condition(name, "Ready", "True", "Ready", seconds, namespace)
+    def ready(self, name, namespace=MODELS):
+        return self.wait_condition(name, "Ready", "True", "Ready", namespace)
 
     def pods(self, model, namespace=MODELS):
         return self.list("Pod", namespace, f"ashlar.dev/model={model}")
@@ -223,18 +256,18 @@ class Cluster:
                  for item in self.list(kind, namespace, f"ashlar.dev/model={model}")}
         return found
 
-    def signal_container(self, model, number, namespace=MODELS):
-        """To the program of the model's first pod."""
-        host = self.pods(model, namespace)[0]["status"]["podIP"]
+    @staticmethod
+    def signal_pod(pod, number):
+        """To the program of the pod."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/comm") as name, open(f"/proc/{pid}/net/fib_trie") as addresses:
-                    if name.read().strip() == "ashlar" and host + "\n" in addresses.read():
+                with open(f"/proc/{pid}/net/fib_trie") as addresses:
+                    if pod["status"]["podIP"] + "\n" in addresses.read():
                         os.kill(int(pid), number)
                         return
             except OSError:
                 pass
-        raise AssertionError(f"no process of {model}")
+        raise AssertionError(f"no process of {pod['metadata']['name']}")
 
     def address(self, service, namespace=MODELS):
         spec = self.get("Service", service, namespace)["spec"]
@@ -255,14 +288,20 @@ def fake_node(name, resources, labels=()):
             "status": {"allocatable": total, "capacity": total}}
 
 
-def quick_demo(name, **more):
-    """The built-in model with short waits at its end, for tests that are not about them."""
-    spec = {"accelerator": {"vendor": "cpu"}, "drain": {"preStopSeconds": 1}, "rollout": {"allowPlanChange": True},
-            "model": {"source": {"builtin": "demo"}, "kv": {"memory": "64MiB"},
-                      "server": {"lameDuckSeconds": 1, "drainSeconds": 10}}}
+def demo(name, **more):
+    """The built-in model."""
+    spec = {"accelerator": {"vendor": "cpu"}, "rollout": {"allowPlanChange": True},
+            "model": {"source": {"builtin": "demo"}, "kv": {"memory": "64MiB"}}}
     for key, value in more.items():
         spec[key] = {**spec[key], **value} if isinstance(value, dict) and key in spec else value
     return model(name, spec)
+
+
+def quick_demo(name, **more):
+    """The same with short waits at a pod's end, for tests that are not about them and lose no request by them."""
+    manifest = demo(name, drain={"preStopSeconds": 1}, **more)
+    manifest["spec"]["model"]["server"] = {"lameDuckSeconds": 1, "drainSeconds": 10}
+    return manifest
 
 
 def sample(name):
@@ -270,10 +309,19 @@ def sample(name):
         return yaml.safe_load(file)
 
 
-def post(address, path, body, timeout=30):
-    connection = http.client.HTTPConnection(*address, timeout=timeout)
+def get(address, path):
+    return _exchange(address, "GET", path, None)
+
+
+def post(address, path, body):
+    return _exchange(address, "POST", path, json.dumps(body))
+
+
+def _exchange(address, method, path, text):
+    """(status, body)"""
+    connection = http.client.HTTPConnection(*address, timeout=60)
     try:
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(method, path, text, {"Content-Type": "application/json"})
         response = connection.getresponse()
         return response.status, response.read().decode()
     finally:

@@ -5,7 +5,7 @@
 #   control-plane.sh start DIR       start on free loopback ports; DIR must not exist or be empty
 #   control-plane.sh stop  DIR       stop by the pids in DIR/pids, newest first (keeps DIR's logs)
 #   control-plane.sh status DIR      pid, resident memory and address of each process
-# start writes DIR/kubeconfig (cluster admin) and DIR/env (KUBECONFIG, PATH, APISERVER, KC_*).
+# start writes DIR/kubeconfig (cluster admin), DIR/env (KUBECONFIG, PATH, APISERVER, KC_*) and DIR/audit.log (what pods ask).
 # Settings: KC_CACHE (cache folder), KC_WITH (processes beside etcd and apiserver),
 #           KC_STAGES (folders below KWOK's kustomize/stage, node and pod behaviour).
 set -euo pipefail
@@ -15,6 +15,7 @@ KC_WITH=${KC_WITH-"kube-controller-manager kube-scheduler kwok"}
 KC_STAGES=${KC_STAGES-"node/fast node/heartbeat-with-lease pod/fast"}
 KC_JOBS=${KC_JOBS:-2}
 K8S=1.36.3
+PATIENCE=180 # seconds for a process to become ready
 
 say() { echo "control-plane: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -30,7 +31,7 @@ build_one() { # folder package name ldflags source-file...
   mv "$out.tmp" "$out" && echo "$key" > "$out.key"
 }
 
-version_of() { awk -v m="$1" '$1 == m && $2 ~ /^v/ {print $2; exit}' "$here/go.mod"; } # module
+version_of() { awk -v m="$1" '$1 == m && $2 ~ /^v/ {print $2; exit}' "$here/${2:-}go.mod"; } # module [folder/]
 
 build() { # name...: all without one
   mkdir -p "$KC_CACHE/bin"
@@ -43,10 +44,20 @@ build() { # name...: all without one
   for p in "$@"; do case $p in
     kube-* | kubectl) build_one . "k8s.io/kubernetes/cmd/$p" "$p" "$ld" ;;
     helm) build_one . helm.sh/helm/v4/cmd/helm helm "$ld -X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)" ;;
+    helm3) build_helm3 ;;
     etcd) build_one etcd go.etcd.io/etcd/server/v3 etcd "" ;;
     kwok) build_one . sigs.k8s.io/kwok/cmd/kwok kwok "$ld" && copy_stages ;;
     *) build_one . "./$p" "ashlar-test-$p" "" "$here/$p"/*.go ;; # our own
   esac; done
+}
+
+# Helm 3 is told by its Makefile which Kubernetes it templates for.
+build_helm3() {
+  local v3=helm.sh/helm/v3 major=${K8S%%.*} minor
+  minor=$(cut -d. -f2 <<<"$K8S")
+  build_one helm3 $v3/cmd/helm helm3 "$ld -X $v3/internal/version.version=$(version_of $v3 helm3/) \
+    -X $v3/pkg/lint/rules.k8sVersionMajor=$major -X $v3/pkg/lint/rules.k8sVersionMinor=$minor \
+    -X $v3/pkg/chartutil.k8sVersionMajor=$major -X $v3/pkg/chartutil.k8sVersionMinor=$minor"
 }
 
 # KWOK has no behaviour built in: its Stages are files of its module.
@@ -95,19 +106,26 @@ Y
   chmod 600 "$1"
 }
 
+declare -A command_of pid_of
 run() { # name command...   starts it in its own process group, remembers the pid
   local n=$1; shift
-  setsid "$@" > "$dir/log/$n.log" 2>&1 < /dev/null &
+  command_of[$n]=$(printf '%q ' "$@")
+  setsid "$@" >> "$dir/log/$n.log" 2>&1 < /dev/null &
+  pid_of[$n]=$!
   echo "$! $n" >> "$dir/pids"
 }
 
-wait_url() { # name seconds curl-args...
-  local n=$1 t=$(( $2 * 10 )) pid; shift 2
-  pid=$(awk -v n="$n" '$2==n{print $1}' "$dir/pids")
-  while [ "$t" -gt 0 ]; do
-    curl -fsS --noproxy '*' -m 2 -o /dev/null "$@" 2>/dev/null && return 0
-    alive "$pid" || { tail -5 "$dir/log/$n.log" >&2; die "$n died, see $dir/log/$n.log"; }
-    sleep 0.1; t=$((t - 1))
+# On a busy machine a process may give up because another is not there yet: it is started again, as a kubelet would.
+wait_url() { # name curl-args...
+  local n=$1 end=$((SECONDS + PATIENCE)) deaths=0; shift
+  while [ $SECONDS -lt $end ]; do
+    curl -fsS --noproxy '*' -m 5 -o /dev/null "$@" 2>/dev/null && return 0
+    if ! alive "${pid_of[$n]}"; then
+      deaths=$((deaths + 1))
+      [ $deaths -lt 5 ] || { tail -5 "$dir/log/$n.log" >&2; die "$n died, see $dir/log/$n.log"; }
+      eval "run $n ${command_of[$n]}"
+    fi
+    sleep 0.1
   done
   tail -5 "$dir/log/$n.log" >&2; die "$n not ready in time"
 }
@@ -128,12 +146,20 @@ start() {
   openssl genrsa -out "$pki/sa.key" 2048 2>/dev/null
   openssl rsa -in "$pki/sa.key" -pubout -out "$pki/sa.pub" 2>/dev/null
   kubeconfig "$dir/kubeconfig" admin
+  cat > "$dir/audit.yaml" <<Y
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, userGroups: ["system:serviceaccounts:kube-system"]}
+- {level: Metadata, userGroups: ["system:serviceaccounts"]}
+Y
 
   run etcd "$b/etcd" --name=t --data-dir="$dir/etcd" --unsafe-no-fsync \
     --listen-client-urls="http://127.0.0.1:$P_ETCD" --advertise-client-urls="http://127.0.0.1:$P_ETCD" \
     --listen-peer-urls="http://127.0.0.1:$P_PEER" --initial-advertise-peer-urls="http://127.0.0.1:$P_PEER" \
     --initial-cluster="t=http://127.0.0.1:$P_PEER" --log-level=warn
-  wait_url etcd 30 "http://127.0.0.1:$P_ETCD/readyz"
+  wait_url etcd "http://127.0.0.1:$P_ETCD/readyz"
 
   run kube-apiserver "$b/kube-apiserver" $v \
     --etcd-servers="http://127.0.0.1:$P_ETCD" \
@@ -143,8 +169,9 @@ start() {
     --client-ca-file="$pki/ca.crt" \
     --service-account-issuer=https://kubernetes.default.svc \
     --service-account-signing-key-file="$pki/sa.key" --service-account-key-file="$pki/sa.pub" \
-    --authorization-mode=Node,RBAC --allow-privileged=true --profiling=false
-  wait_url kube-apiserver 90 --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" \
+    --authorization-mode=Node,RBAC --allow-privileged=true --profiling=false \
+    --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/audit.log"
+  wait_url kube-apiserver --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" \
     "https://127.0.0.1:$P_API/readyz"
 
   local w
@@ -178,9 +205,9 @@ start() {
     *) die "KC_WITH: unknown $w" ;;
   esac; done
   for w in $KC_WITH; do case $w in
-    kube-controller-manager) wait_url $w 60 -k "https://127.0.0.1:$P_CM/healthz" ;;
-    kube-scheduler) wait_url $w 60 -k "https://127.0.0.1:$P_SCHED/healthz" ;;
-    kwok) wait_url $w 60 "http://127.0.0.1:$P_KWOK/healthz" ;;
+    kube-controller-manager) wait_url $w -k "https://127.0.0.1:$P_CM/healthz" ;;
+    kube-scheduler) wait_url $w -k "https://127.0.0.1:$P_SCHED/healthz" ;;
+    kwok) wait_url $w "http://127.0.0.1:$P_KWOK/healthz" ;;
   esac; done
   cat > "$dir/env" <<Y
 export KUBECONFIG=$dir/kubeconfig

@@ -11,6 +11,10 @@ class Failure(NamedTuple):
     seconds: float
     error: str
 
+    def refused(self):
+        """By the network, before anything could take it."""
+        return self.error.startswith(("ConnectionRefusedError", "ConnectionResetError", "RemoteDisconnected"))
+
 
 class Load:
     """Half of the requests are streamed. A context manager; leaving it stops the load and waits for what runs."""

@@ -1,49 +1,64 @@
-"""Starts the cluster, installs the chart and runs the tests:  main.py [test name...]"""
+"""Starts the cluster, installs the chart and runs the tests:  main.py [part of a test's name...]"""
+import concurrent.futures
 import importlib
 import sys
 import time
 import unittest
 
+import case
 import cluster
 
-MODULES = ["test_install", "test_admission", "test_rollouts", "test_faults", "test_protocol", "test_chart"]
+MODULES = ["test_install", "test_admission", "test_loading", "test_rollouts", "test_faults", "test_protocol",
+           "test_operator", "test_chart", "test_rights"]
+SIDE_BY_SIDE = 5
 
 
-class TimedResult(unittest.TextTestResult):
-    def startTest(self, test):
-        self.started = time.monotonic()
-        super().startTest(test)
+def tests_of(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from tests_of(item)
+        else:
+            yield item
 
-    def addSuccess(self, test):
-        super().addSuccess(test)
-        self.stream.writeln(f"    {time.monotonic() - self.started:.1f} s")
 
-    def addError(self, test, error):
-        super().addError(test, error)
-        self.stream.writeln(self.errors[-1][1])  # at once: later tests may take minutes
+def run(test):
+    """Runs one test and prints what became of it. True unless it failed."""
+    result = unittest.TestResult()
+    test.begun = time.monotonic()
+    test.run(result)
+    seconds = time.monotonic() - test.begun
+    word = "ok" if result.wasSuccessful() else "FAILED"
+    if result.skipped:
+        word = "SKIPPED: " + result.skipped[0][1]
+    figures = "; ".join(test.figures)
+    details = "".join(text for _, text in result.failures + result.errors)
+    print(f"{seconds:6.1f} s  {test.id()}: {word}{' (' + figures + ')' if figures else ''}\n{details}", end="", flush=True)
+    return result.wasSuccessful()
 
-    def addFailure(self, test, error):
-        super().addFailure(test, error)
-        self.stream.writeln(self.failures[-1][1])
+
+def in_lanes(tests):
+    """Lists of tests, one to run after another; the named lanes, which take longest, first."""
+    lanes = {}
+    for test in tests:
+        lanes.setdefault(case.mark(test, "lane") or test.id(), []).append(test)
+    return sorted(lanes.values(), key=lambda lane: case.mark(lane[0], "lane") is None)
 
 
 def main():
+    started = time.monotonic()
     loader = unittest.TestLoader()
-    suite = unittest.TestSuite()
-    for name in MODULES:
-        suite.addTests(loader.loadTestsFromModule(importlib.import_module(name)))
-    cluster.CLUSTER = cluster.Cluster()
-    wanted = sys.argv[1:]
-    if wanted:
-        def chosen(tests):
-            for test in tests:
-                if isinstance(test, unittest.TestSuite):
-                    yield from chosen(test)
-                elif any(word in test.id() for word in wanted):
-                    yield test
-        suite = unittest.TestSuite(chosen(suite))
-    result = unittest.TextTestRunner(verbosity=2, resultclass=TimedResult, failfast=False).run(suite)
-    return 0 if result.wasSuccessful() and result.testsRun else 1
+    tests = [test for name in MODULES for test in tests_of(loader.loadTestsFromModule(importlib.import_module(name)))
+             if not sys.argv[1:] or any(word in test.id() for word in sys.argv[1:])]
+    case.ClusterTest.c = cluster.CLUSTER = cluster.Cluster()
+    print(f"helm install --wait: {case.install_operator(cluster.CLUSTER):.1f} s", flush=True)
+    together = [test for test in tests if not case.mark(test, "alone")]
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        done = list(pool.map(lambda lane: [run(test) for test in lane], in_lanes(together)))
+    print(f"{time.monotonic() - started:6.1f} s  until here, side by side", flush=True)
+    done.append([run(test) for test in tests if case.mark(test, "alone")])
+    failed = sum(not ok for lane in done for ok in lane)
+    print(f"cluster: {len(tests)} tests in {time.monotonic() - started:.0f} s, {failed} failed", flush=True)
+    return 0 if tests and not failed else 1
 
 
 if __name__ == "__main__":

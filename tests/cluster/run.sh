@@ -7,8 +7,13 @@ build=$(realpath "$1") venv=$(realpath "$2")
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 export KC_CACHE=${KC_CACHE:-$HOME/.cache/ashlar/control-plane}
-"$here/control-plane.sh" go || { echo "SKIPPED: cluster tests"; exit 0; }
+apart=(unshare --net --mount --pid --ipc --fork --mount-proc --kill-child)
+[ "$(id -u)" = 0 ] || apart+=(--user --map-root-user)
+skip() {
+  echo "SKIPPED: cluster tests: $*" >&2
+  exit 0
+}
+"$here/control-plane.sh" go || skip "no Go to build the control plane with"
+"${apart[@]}" sh -c 'ip link add br0 type bridge && mount -t tmpfs none /mnt' || skip "no namespaces in which to have networks and mounts"
 "$here/control-plane.sh" build
-user=()
-[ "$(id -u)" = 0 ] || user=(--user --map-root-user)
-exec unshare "${user[@]}" --net --mount --pid --ipc --fork --mount-proc --kill-child "$here/sandbox.sh" "$build" "$venv" "$@"
+exec "${apart[@]}" "$here/sandbox.sh" "$build" "$venv" "$@"

@@ -11,7 +11,7 @@ ip addr add 10.244.0.1/16 dev br0
 ip link set br0 up
 ip route add local 10.0.0.0/16 dev lo # every address of a Service is this machine
 status=0
-BUILD=$build WORK=$work KC_CACHE=$KC_CACHE "$venv/bin/python" "$here/main.py" "$@" || status=$?
+BUILD=$build WORK=$work KC_CACHE=$KC_CACHE SMOLLM2=$venv/smollm2.gguf "$venv/bin/python" "$here/main.py" "$@" || status=$?
 if [ $status = 0 ] && [ -z "${KEEP:-}" ]; then
   rm -rf "$work"
 else

@@ -7,21 +7,18 @@ import unittest
 import yaml
 
 import cluster
-from case import ClusterTest
+from case import ClusterTest, alone
 from cluster import Refused, model, quick_demo
 
 CRD = "inferencemodels.ashlar.dev"
 
 
 class Chart(ClusterTest):
-    def upgrade(self, chart=cluster.CHART, *more):
-        return self.c.helm("upgrade", "ashlar", chart, "-n", cluster.OPERATOR, "--set", "metacontroller.install=true", "--wait",
-                           "--timeout", "3m", *more)
-
     def know_optional_kinds(self):
         self.c.kubectl("apply", "-f", f"{cluster.HERE}/crds.yaml")
-        self.c.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        self.c.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={cluster.PATIENCE}s")
 
+    @alone
     def test_1_optional_kinds_are_taken_up_once_they_are_there(self):
         spec = quick_demo("watched", scaling={"provider": "keda", "min": 1, "max": 2, "metric": "queue", "target": 8})
         self.apply(spec)
@@ -31,42 +28,51 @@ class Chart(ClusterTest):
         self.apply(quick_demo("spread", workload="LeaderWorkerSet"))
         self.c.wait_condition("spread", "Accepted", "False", "MissingCRD")
         self.know_optional_kinds()
-        self.upgrade()
-        self.c.wait("KEDA's object", 60, lambda: self.c.get("ScaledObject", "watched"))
-        self.c.wait("the monitor", 60, lambda: self.c.get("PodMonitor", "watched"))
+        self.c.install("upgrade")
+        self.c.wait("KEDA's object", lambda: self.c.get("ScaledObject", "watched"))
+        self.c.wait("the monitor", lambda: self.c.get("PodMonitor", "watched"))
         target = self.c.get("ScaledObject", "watched")["spec"]["scaleTargetRef"]
         self.assertEqual((target["kind"], target["name"]), ("InferenceModel", "watched"))
         self.c.wait_condition("watched", "Degraded", "False")
-        self.c.wait("the set", 60, lambda: self.c.get("LeaderWorkerSet", "spread"))
+        self.c.wait("the set", lambda: self.c.get("LeaderWorkerSet", "spread"))
 
-    def test_2_a_release_that_changes_no_pod_restarts_none(self):
+    @alone
+    def test_2_an_upgrade_restarts_no_pod_and_locks_no_object_in(self):
+        """OP-07. An object that the older definition took and a rule of the newer one refuses can be deleted."""
         self.apply(quick_demo("steady"))
         self.c.ready("steady")
         before = {p["metadata"]["uid"] for p in self.c.pods("steady")}
-        older = self.previous_chart()
-        self.upgrade(older)
+        self.c.install("upgrade", self.previous_chart())
         with self.assertRaises(Refused):  # the older definition does not know it
             self.c.patch("InferenceModel", "steady", {"spec": {"suspend": False}})
-        self.upgrade()
+        unsound = {"model": {"source": {"path": "/models/m.gguf"}}}
+        self.c.create(model("unsound", unsound))
+        self.c.wait_condition("unsound", "SourceReady", "False", "SourceInvalid")
+        self.c.install("upgrade")
+        with self.assertRaisesRegex(Refused, "add spec.source"):
+            self.c.create(model("refused", unsound), dry_run=True)
+        self.remove("unsound")
         self.c.patch("InferenceModel", "steady", {"spec": {"suspend": False}})
         self.c.ready("steady")
         self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("steady")}, before)
 
     def previous_chart(self):
-        """This chart as an earlier version of it would be: without the newest field of the definition."""
+        """This chart as an earlier version of it would be: without the newest field and the rules of the definition."""
         folder = f"{cluster.WORK}/previous-chart"
-        shutil.copytree(cluster.CHART, folder, dirs_exist_ok=True)
+        shutil.copytree(cluster.CHART, folder)
         with open(f"{folder}/Chart.yaml") as file:
             chart = yaml.safe_load(file)
         with open(f"{folder}/Chart.yaml", "w") as file:
             yaml.safe_dump({**chart, "version": "0.0.9"}, file)
         with open(f"{folder}/files/crd.yaml") as file:
             crd = yaml.safe_load(file)
-        del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["suspend"]
+        spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        del spec["properties"]["suspend"], spec["x-kubernetes-validations"]
         with open(f"{folder}/files/crd.yaml", "w") as file:
             yaml.safe_dump(crd, file)
         return folder
 
+    @alone
     def test_3_every_values_file_is_accepted_by_the_api_server(self):
         self.know_optional_kinds()
         for name in sorted(os.listdir(f"{cluster.CHART}/ci")):
@@ -76,6 +82,7 @@ class Chart(ClusterTest):
                 self.c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict",
                                "-n", cluster.OPERATOR, "-f", "-", stdin=rendered)
 
+    @alone
     def test_3_rendered_children_are_accepted_and_restricted(self):
         """What the static mode installs, in a namespace that enforces the restricted profile."""
         for name in sorted(os.listdir(cluster.SAMPLES)):
@@ -91,17 +98,17 @@ class Chart(ClusterTest):
     def test_4_manifests_without_helm(self):
         self.c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", f"{cluster.ROOT}/manifests")
 
+    @alone
     def test_9_uninstall_keeps_models_and_data(self):
         self.apply(quick_demo("stays"))
         self.c.ready("stays")
         before = {p["metadata"]["uid"] for p in self.c.pods("stays")}
         self.c.helm("uninstall", "ashlar", "-n", cluster.OPERATOR, "--wait")
-        self.c.wait("the operator is gone", 60, lambda: not self.c.list("Deployment", cluster.OPERATOR))
+        self.c.wait("the operator is gone", lambda: not self.c.list("Deployment", cluster.OPERATOR))
         self.assertTrue(self.c.get("InferenceModel", "stays"))
         self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
         self.answers("stays")
-        self.c.helm("install", "ashlar", cluster.CHART, "-n", cluster.OPERATOR, "--set", "metacontroller.install=true", "--wait",
-                    "--timeout", "3m")
+        self.c.install()
         self.c.ready("stays")
         self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
 

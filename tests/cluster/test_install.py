@@ -1,36 +1,28 @@
 """What a user does first: install the chart, apply the CPU sample, look at it, ask it."""
-import http.client
 import json
 import os
 import time
 import unittest
 
 import cluster
-from case import ClusterTest, install_operator
+from case import ClusterTest, lane
 from cluster import quick_demo, sample
 
 
 class Install(ClusterTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.c = cluster.CLUSTER
-        cls.install_seconds = install_operator(cls.c)
-
     def test_cpu_sample_becomes_ready_and_answers(self):
-        if self.install_seconds is not None:
-            print(f"helm install --wait: {self.install_seconds:.1f} s", end=" ", flush=True)
         started = time.monotonic()
         self.c.kubectl("apply", "-n", cluster.MODELS, "-f", f"{cluster.SAMPLES}/im-cpu-demo.yaml")
         self.addCleanup(self.remove, "demo")
         self.c.ready("demo")
         ready = time.monotonic() - started
-        columns, row = self.c.kubectl("get", "im", "-n", cluster.MODELS).stdout.strip().split("\n")
+        columns, row = self.c.kubectl("get", "im", "demo", "-n", cluster.MODELS).stdout.strip().split("\n")
         self.assertEqual(columns.split(), ["NAME", "READY", "REASON", "PLATFORM", "BACKENDS", "REPLICAS", "AGE"])
         name, is_ready, reason, platform, backends, replicas, _ = row.split()
         self.assertEqual((name, is_ready, reason, platform, replicas), ("demo", "True", "Ready", "cpu", "1"))
         self.assertIn("full_attention=CPU_PAGED", backends.split(","))
         self.assertTrue(self.answers("demo")["choices"][0]["text"])
-        print(f"apply to Ready: {ready:.1f} s, to an answer: {time.monotonic() - started:.1f} s", end=" ", flush=True)
+        self.figures.append(f"apply to Ready: {ready:.1f} s, to an answer: {time.monotonic() - started:.1f} s")
 
         status = self.c.get("InferenceModel", "demo")["status"]
         for condition in status["conditions"]:
@@ -50,31 +42,44 @@ class Install(ClusterTest):
         self.assertNotIn("kube-api-access", json.dumps(spec["volumes"]))
         self.assertFalse(spec["enableServiceLinks"])
         self.assertEqual(pod["status"]["containerStatuses"][0]["restartCount"], 0)
-        connection = http.client.HTTPConnection(pod["status"]["podIP"], 8000, timeout=5)
-        connection.request("GET", "/status")
-        status = json.loads(connection.getresponse().read())
+        status = json.loads(cluster.get((pod["status"]["podIP"], 8000), "/status")[1])
         stored = self.c.get("InferenceModel", "contract")
         self.assertEqual(status["digest"], stored["status"]["modelDigest"])
         self.assertEqual(pod["metadata"]["annotations"]["ashlar.dev/model-digest"], status["digest"])
 
+    @lane("nodes")  # which others see in their status
     def test_at_rest_nothing_is_written(self):
         self.apply(quick_demo("rest"))
         self.c.ready("rest")
 
         def versions():
-            kinds = ["InferenceModel", "Deployment", "Service", "ConfigMap", "NetworkPolicy"]
-            return {(kind, item["metadata"]["name"]): item["metadata"]["resourceVersion"] for kind in kinds
-                    for item in self.c.list(kind, selector="" if kind == "InferenceModel" else "ashlar.dev/model=rest")}
-        before = self.c.wait("nothing moves", 60, lambda: (first := versions(), time.sleep(5), versions() == first and first)[2])
+            found = [self.c.get("InferenceModel", "rest")]
+            for kind in ("Deployment", "Service", "ConfigMap", "NetworkPolicy"):
+                found += self.c.list(kind, selector="ashlar.dev/model=rest")
+            return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found}
+        before = self.c.wait("nothing moves", lambda: (first := versions(), time.sleep(5), versions() == first and first)[2])
         time.sleep(20)
         self.assertEqual(versions(), before)
 
     def test_every_sample_is_accepted_by_the_api_server(self):
-
         for name in sorted(os.listdir(cluster.SAMPLES)):
             if name.startswith("im-") or name == "inferencemodel.yaml":
                 with self.subTest(sample=name):
                     self.c.create(sample(name), dry_run=True)
+
+    def test_a_switch_reaches_the_program_as_it_was_set(self):
+        """HE-09. Whether a prompt is found again tells what the program has read."""
+        prompt = {"model": "demo", "prompt": "an ashlar is a stone " * 20, "max_tokens": 1}
+        for switch in (True, False):
+            self.apply(quick_demo(f"prefix-{switch}".lower(), model={"kv": {"memory": "64MiB", "prefixCache": switch}}))
+        for switch in (True, False):
+            name = f"prefix-{switch}".lower()
+            self.c.ready(name)
+            [pod] = self.c.pods(name)
+            for _ in range(2):
+                self.assertEqual(cluster.post((pod["status"]["podIP"], 8000), "/v1/completions", prompt)[0], 200)
+            engine = json.loads(cluster.get((pod["status"]["podIP"], 8000), "/status")[1])["engine"]
+            self.assertEqual(engine["cachedPromptTokens"] > 0, switch, engine)
 
     def test_two_models_do_not_share_anything(self):
         self.apply(quick_demo("one"))

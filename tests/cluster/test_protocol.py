@@ -6,7 +6,7 @@ import threading
 import unittest
 
 import cluster
-from case import ClusterTest
+from case import ClusterTest, lane
 
 WIDGETS = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.test.example"},
            "spec": {"group": "test.example", "scope": "Namespaced",
@@ -80,14 +80,15 @@ class Protocol(ClusterTest):
         return self.c.api(method, path, body, content if method == "PATCH" else "application/json")
 
     def ready(self, replicas):
-        self.c.wait(f"{replicas} ready", 60, lambda: self.widget("GET").get("status", {}).get("ready") == replicas)
+        self.c.wait(f"{replicas} ready", lambda: self.widget("GET").get("status", {}).get("ready") == replicas)
 
+    @lane("nodes")
     def test_requests_are_those_of_metacontroller(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.shutdown)
         self.c.kubectl("apply", "-f", "-", stdin=json.dumps(WIDGETS))
-        self.c.kubectl("wait", "--for=condition=Established", "crd/widgets.test.example")
+        self.c.kubectl("wait", "--for=condition=Established", "crd/widgets.test.example", f"--timeout={cluster.PATIENCE}s")
         self.c.create(cluster.fake_node("gpu-0", {"nvidia.com/gpu": "8"}))
         self.addCleanup(self.c.delete, "Node", "gpu-0")
         hooks = {name: {"version": "v2", "webhook": {"url": f"http://127.0.0.1:{server.server_port}/{name}", "timeout": "5s"}}
@@ -106,14 +107,14 @@ class Protocol(ClusterTest):
         self.widget("PATCH", {"spec": {"replicas": 3}})
         self.ready(3)
         self.c.patch("Deployment", "w1", {"spec": {"replicas": 1}}, namespace="default")  # drift
-        self.c.wait("healed", 30, lambda: self.c.get("Deployment", "w1", "default")["spec"]["replicas"] == 3)
+        self.c.wait("healed", lambda: self.c.get("Deployment", "w1", "default")["spec"]["replicas"] == 3)
         uid = self.c.get("Deployment", "w1", "default")["metadata"]["uid"]
         self.c.delete("Deployment", "w1", "default")
-        self.c.wait("made again", 30,
+        self.c.wait("made again",
                     lambda: self.c.get("Deployment", "w1", "default")["metadata"]["uid"] != uid)
         self.ready(3)
         self.widget("DELETE")
-        self.c.wait("finalized", 60, lambda: self.gone_widget())
+        self.c.wait("finalized", lambda: self.gone_widget())
 
         theirs = {shape(entry["path"], entry["request"]) for entry in recorded()}
         ours = {shape(path, request) for path, request in Hook.requests}
