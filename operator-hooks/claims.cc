@@ -17,6 +17,31 @@ void WriteRequest(JsonWriter& out, const DeviceRequest& request, int64_t count) 
   });
 }
 
+std::string DevicesText(const Desired& desired) {
+  const Accelerator::Claim& claim = desired.wishes.accelerator.claim;
+  JsonWriter out;
+  out.Object([&] {
+    out.Array("requests", [&] {
+      out.Object([&] {
+        out.Add("name", "devices");
+        if (claim.exact) {
+          out.Object("exactly", [&] { WriteRequest(out, *claim.exact, desired.devices.per_pod); });
+          return;
+        }
+        out.Array("firstAvailable", [&] {
+          for (size_t i = 0; i < claim.first_available.size(); ++i) {
+            out.Object([&] {
+              out.Add("name", "choice-" + std::to_string(i));
+              WriteRequest(out, claim.first_available[i], desired.devices.per_pod);
+            });
+          }
+        });
+      });
+    });
+  });
+  return out.Take();
+}
+
 }  // namespace
 
 std::string BuildClaim(const Desired& desired) {
@@ -36,35 +61,17 @@ std::string BuildClaim(const Desired& desired) {
   return out.Take();
 }
 
+std::string ClaimTemplateNameOf(const Desired& desired) {
+  return ClaimTemplateName(desired.name, DevicesText(desired));
+}
+
 std::string BuildClaimTemplate(const Desired& desired) {
-  const Accelerator::Claim& claim = desired.wishes.accelerator.claim;
   JsonWriter out;
   out.Object([&] {
-    WriteHead(out, desired, "resource.k8s.io/v1", "ResourceClaimTemplate", desired.name);
-    out.Object("spec", [&] {
-      out.Object("spec", [&] {
-        out.Object("devices", [&] {
-          out.Array("requests", [&] {
-            out.Object([&] {
-              out.Add("name", "devices");
-              if (claim.exact) {
-                out.Object("exactly",
-                           [&] { WriteRequest(out, *claim.exact, desired.devices.per_pod); });
-                return;
-              }
-              out.Array("firstAvailable", [&] {
-                for (size_t i = 0; i < claim.first_available.size(); ++i) {
-                  out.Object([&] {
-                    out.Add("name", "choice-" + std::to_string(i));
-                    WriteRequest(out, claim.first_available[i], desired.devices.per_pod);
-                  });
-                }
-              });
-            });
-          });
-        });
-      });
-    });
+    WriteHead(out, desired, "resource.k8s.io/v1", "ResourceClaimTemplate",
+              ClaimTemplateNameOf(desired));
+    out.Object("spec",
+               [&] { out.Object("spec", [&] { out.Raw("devices", DevicesText(desired)); }); });
   });
   return out.Take();
 }

@@ -39,6 +39,7 @@ std::string BuildAutoscaler(const Desired& desired);
 std::string BuildScaledObject(const Desired& desired);
 std::string BuildClaim(const Desired& desired);
 std::string BuildClaimTemplate(const Desired& desired);
+std::string ClaimTemplateNameOf(const Desired& desired);
 std::string BuildDownloadJob(const Desired& desired);
 std::string DownloadNameOf(const Desired& desired);
 

@@ -28,6 +28,11 @@ inline std::string DownloadName(const std::string& name, std::string_view what) 
   return name + "-get-" + Sha256Hex(what).substr(0, 6);
 }
 inline std::string ClaimName(const std::string& name) { return name + "-models"; }
+// `devices` is what is claimed: an API server changes no ResourceClaimTemplate, so that another
+// wish is another object.
+inline std::string ClaimTemplateName(const std::string& name, std::string_view devices) {
+  return name + "-" + Sha256Hex(devices).substr(0, 6);
+}
 inline std::string ConfigMapName(const std::string& name, std::string_view digest) {
   return name + "-" + std::string(digest.substr(0, 10));
 }

@@ -73,7 +73,7 @@ void WriteDeviceClaims(JsonWriter& out, const Desired& desired) {
     out.Object([&] {
       out.Add("name", "devices");
       out.Add("resourceClaimTemplateName",
-              claim.template_name.empty() ? desired.name : claim.template_name);
+              claim.template_name.empty() ? ClaimTemplateNameOf(desired) : claim.template_name);
     });
   });
 }

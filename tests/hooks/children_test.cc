@@ -39,6 +39,11 @@ struct Made {
   }
   Json Pod() { return Child("Deployment")["spec"]["template"]; }
   Json Container() { return Pod()["spec"]["containers"][0]; }
+  // The one that the pods name.
+  Json ClaimTemplate() {
+    return Child("ResourceClaimTemplate",
+                 Pod()["spec"]["resourceClaims"][0]["resourceClaimTemplateName"]);
+  }
 
   HooksCluster cluster;
   Reconciled result;
@@ -144,10 +149,18 @@ TEST(PodTemplate, DynamicClaimsReplaceTheResource) {
   Made made(spec);
   EXPECT_EQ(made.Container()["resources"]["claims"][0]["name"], "devices");
   EXPECT_FALSE(made.Container()["resources"].contains("limits"));
-  Json request =
-      made.Child("ResourceClaimTemplate")["spec"]["spec"]["devices"]["requests"][0]["exactly"];
+  Json request = made.ClaimTemplate()["spec"]["spec"]["devices"]["requests"][0]["exactly"];
   EXPECT_EQ(request["deviceClassName"], "gpu.nvidia.com");
   EXPECT_EQ(request["count"], 1);
+}
+
+TEST(PodTemplate, AnotherClaimIsAnotherObject) {
+  Json spec = Nvidia();
+  spec["accelerator"]["claim"] = {{"deviceClassName", "gpu.nvidia.com"}};
+  Made before(spec);
+  spec["accelerator"]["claim"]["deviceClassName"] = "other";
+  EXPECT_NE(Made(spec).ClaimTemplate()["metadata"]["name"],
+            before.ClaimTemplate()["metadata"]["name"]);
 }
 
 TEST(PodTemplate, WishesOfTheUserAreMerged) {
