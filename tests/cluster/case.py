@@ -38,7 +38,6 @@ def install_operator(c):
 
 class ClusterTest(unittest.TestCase):
     c = None  # the cluster of this run
-    begun = 0.0  # when this test began, monotonic
 
     def __init__(self, name):
         super().__init__(name)
@@ -58,9 +57,9 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(status, 200, text)
         return json.loads(text)
 
-    def delete(self, name):
-        if self.c.get("InferenceModel", name):
-            self.c.delete("InferenceModel", name)
+    def delete(self, name, kind="InferenceModel"):
+        if self.c.get(kind, name):
+            self.c.delete(kind, name)
 
     def remove(self, name):
         self.delete(name)

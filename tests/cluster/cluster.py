@@ -177,8 +177,8 @@ class Cluster:
         return result
 
     def install(self, verb="install", chart=CHART, *more):
-        return self.helm(verb, "ashlar", chart, "-n", OPERATOR, "--set", "metacontroller.install=true", "--wait", "--timeout",
-                         f"{PATIENCE}s", *more)
+        return self.helm(verb, "ashlar", chart, "-n", OPERATOR, "--wait", "--timeout", f"{PATIENCE}s", "--set",
+                         "metacontroller.install=true,hooks.downloadImage=registry.example/fetch:1", *more)
 
     def asked(self, account):
         """What the pods of a service account have asked the API server, as its audit log has it."""
@@ -194,7 +194,7 @@ class Cluster:
         os.kill(pids["kube-apiserver"], signal.SIGKILL)
         time.sleep(5)  # long enough that every client has seen it gone
         self.apiserver = Process("kube-apiserver-again", *command)
-        self.wait("the API server is back", lambda: self.api("GET", "/readyz?verbose"))
+        self.wait("the API server is back", lambda: self.get("Namespace", MODELS))
 
     def claim(self, name, folder):
         """A folder of this machine, in the models' namespace as a claim of this name."""
@@ -216,7 +216,7 @@ class Cluster:
                 value = done()
                 if value:
                     return value
-            except (OSError, http.client.HTTPException, Refused, TypeError, KeyError):
+            except (OSError, http.client.HTTPException, Refused, TypeError, KeyError, ValueError):
                 pass
             if time.monotonic() - start > PATIENCE:
                 raise AssertionError(f"not within {PATIENCE} s: {what}")

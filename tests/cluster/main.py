@@ -9,7 +9,7 @@ import case
 import cluster
 
 MODULES = ["test_install", "test_admission", "test_loading", "test_rollouts", "test_faults", "test_protocol",
-           "test_operator", "test_chart", "test_rights"]
+           "test_operator", "test_chart", "test_rights", "test_uninstall"]
 SIDE_BY_SIDE = 5
 
 
@@ -24,9 +24,9 @@ def tests_of(suite):
 def run(test):
     """Runs one test and prints what became of it. True unless it failed."""
     result = unittest.TestResult()
-    test.begun = time.monotonic()
+    started = time.monotonic()
     test.run(result)
-    seconds = time.monotonic() - test.begun
+    seconds = time.monotonic() - started
     word = "ok" if result.wasSuccessful() else "FAILED"
     if result.skipped:
         word = "SKIPPED: " + result.skipped[0][1]
@@ -46,11 +46,11 @@ def in_lanes(tests):
 
 def main():
     started = time.monotonic()
-    loader = unittest.TestLoader()
-    tests = [test for name in MODULES for test in tests_of(loader.loadTestsFromModule(importlib.import_module(name)))
+    load = unittest.defaultTestLoader.loadTestsFromModule
+    tests = [test for name in MODULES for test in tests_of(load(importlib.import_module(name)))
              if not sys.argv[1:] or any(word in test.id() for word in sys.argv[1:])]
-    case.ClusterTest.c = cluster.CLUSTER = cluster.Cluster()
-    print(f"helm install --wait: {case.install_operator(cluster.CLUSTER):.1f} s", flush=True)
+    case.ClusterTest.c = cluster.Cluster()
+    print(f"helm install --wait: {case.install_operator(case.ClusterTest.c):.1f} s", flush=True)
     together = [test for test in tests if not case.mark(test, "alone")]
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         done = list(pool.map(lambda lane: [run(test) for test in lane], in_lanes(together)))

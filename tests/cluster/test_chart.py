@@ -1,4 +1,4 @@
-"""The chart on a real API server: optional kinds, upgrade, uninstall, restricted pods."""
+"""The chart on a real API server: optional kinds, upgrade, restricted pods."""
 import os
 import shutil
 import subprocess
@@ -97,20 +97,6 @@ class Chart(ClusterTest):
 
     def test_4_manifests_without_helm(self):
         self.c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", f"{cluster.ROOT}/manifests")
-
-    @alone
-    def test_9_uninstall_keeps_models_and_data(self):
-        self.apply(quick_demo("stays"))
-        self.c.ready("stays")
-        before = {p["metadata"]["uid"] for p in self.c.pods("stays")}
-        self.c.helm("uninstall", "ashlar", "-n", cluster.OPERATOR, "--wait")
-        self.c.wait("the operator is gone", lambda: not self.c.list("Deployment", cluster.OPERATOR))
-        self.assertTrue(self.c.get("InferenceModel", "stays"))
-        self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
-        self.answers("stays")
-        self.c.install()
-        self.c.ready("stays")
-        self.assertEqual({p["metadata"]["uid"] for p in self.c.pods("stays")}, before)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from load import Load
 class Faults(ClusterTest):
     @alone
     def test_hooks_killed_in_the_middle_of_a_rollout(self):
-        self.apply(demo("unhooked", replicas=2))
+        self.apply(demo("unhooked", replicas=2, drain={"preStopSeconds": 5}))
         self.c.ready("unhooked")
         with Load(self.c.address("unhooked")) as load:
             self.c.patch("InferenceModel", "unhooked", {"spec": {"pod": {"annotations": {"test/round": "1"}}}})
@@ -48,7 +48,7 @@ class Faults(ClusterTest):
         taint = {"key": "test/moved", "effect": "NoSchedule"}
         self.c.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-c", "labels": {"kubernetes.io/hostname": "node-c"}},
                        "spec": {"taints": [taint]}})
-        self.addCleanup(lambda: self.c.get("Node", "node-c") and self.c.delete("Node", "node-c"))
+        self.addCleanup(self.delete, "node-c", "Node")
         self.c.add_node("node-c", 3)
         self.c.wait("the node is there", lambda: self.c.get("Node", "node-c")["status"].get("conditions"))
         there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-c"]}]}

@@ -65,7 +65,7 @@ class Install(ClusterTest):
         for name in sorted(os.listdir(cluster.SAMPLES)):
             if name.startswith("im-") or name == "inferencemodel.yaml":
                 with self.subTest(sample=name):
-                    self.c.create(sample(name), dry_run=True)
+                    self.c.create(sample(name), namespace="default", dry_run=True)
 
     def test_a_switch_reaches_the_program_as_it_was_set(self):
         """HE-09. Whether a prompt is found again tells what the program has read."""

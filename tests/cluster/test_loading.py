@@ -22,7 +22,7 @@ class Loading(ClusterTest):
         """PR-02. Weights come at a rate at which loading outlasts each probe's budget; the probes are the default ones."""
         folder = f"{cluster.WORK}/slow"
         os.makedirs(folder)
-        rate = os.path.getsize(cluster.SMOLLM2) / 150
+        rate = os.path.getsize(cluster.SMOLLM2) / 130
         files = cluster.Process("slow-files", sys.executable, f"{cluster.HERE}/slow_files.py", folder, cluster.SMOLLM2, str(rate))
         self.addCleanup(subprocess.run, ["umount", "--lazy", folder])
         self.addCleanup(files.kill)
@@ -36,8 +36,8 @@ class Loading(ClusterTest):
         self.assertEqual(self.c.wait("its port is open", lambda: get(address, "/livez"))[0], 200)
         started = time.monotonic()
         self.assertIn(get(address, "/readyz"), ((503, "source\n"), (503, "weights\n")))
-        self.assertEqual(json.loads(get(address, "/status")[1])["phase"], "loading")
-        self.c.wait_condition("slow", "SourceReady", "False", "Loading")
+        self.c.wait("it says so", lambda: json.loads(get(address, "/status")[1])["phase"] == "loading")
+        self.c.wait("the model says so", lambda: self.c.condition("slow")["reason"] == "Loading")
         self.c.ready("slow")
         seconds = time.monotonic() - started
         [container] = pod["spec"]["containers"]

@@ -5,7 +5,7 @@ import unittest
 
 import cluster
 from case import ClusterTest, alone
-from cluster import demo, quick_demo
+from cluster import demo, model, quick_demo
 from load import Load
 
 WRITES = {"create", "update", "patch", "delete"}
@@ -28,10 +28,9 @@ class Operator(ClusterTest):
                 if entry["verb"] in WRITES and entry["objectRef"]["resource"] not in OF_THE_ELECTION
                 and entry["requestReceivedTimestamp"] >= since}
 
-    def restarted(self, pod):
-        """When the pod's program was started again."""
-        container = self.c.get("Pod", pod["metadata"]["name"], cluster.OPERATOR)["status"]["containerStatuses"][0]
-        return container["restartCount"] > 0 and container["state"]["running"]["startedAt"]
+    def started(self, pod):
+        """When the pod's program was last started."""
+        return self.c.get("Pod", pod["metadata"]["name"], cluster.OPERATOR)["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
 
     def annotated(self, name, number):
         self.c.patch("InferenceModel", name, {"spec": {"pod": {"annotations": {"test/round": str(number)}}}})
@@ -45,31 +44,55 @@ class Operator(ClusterTest):
         what it knew before (Kubernetes' leases fence nothing): that is put right, and no request is lost by it."""
         self.c.install("upgrade", cluster.CHART, "--set", "metacontroller.replicas=2")
         self.addCleanup(self.c.install, "upgrade")
-        self.apply(demo("led"))
+        self.apply(demo("led", drain={"preStopSeconds": 5}))
         self.c.ready("led")
         first, begun = self.holder()
         [other] = [p for p in self.controllers() if p["metadata"]["uid"] != first["metadata"]["uid"]]
         with Load(self.c.address("led")) as load:
-            self.annotated("led", 1)
             self.assertEqual(self.writers(begun), {first["metadata"]["name"]})
+            before = self.started(first)
             self.c.signal_pod(first, signal.SIGSTOP)
             stopped = time.monotonic()
             self.c.wait("the lease is the other's", lambda: self.holder()[0]["metadata"]["uid"] == other["metadata"]["uid"])
             self.figures.append(f"the lease passed on after {time.monotonic() - stopped:.0f} s")
             taken = self.holder()[1]
-            self.annotated("led", 2)
+            self.annotated("led", 1)
             self.c.patch("InferenceModel", "led", {"spec": {"replicas": 2}})
             self.c.wait("two pods", lambda: self.c.get("InferenceModel", "led")["status"].get("readyReplicas") == 2)
             self.assertEqual(self.writers(taken), {other["metadata"]["name"]})
             time.sleep(max(0.0, stopped + 30 - time.monotonic()))
             self.c.signal_pod(first, signal.SIGCONT)
-            begun_again = self.c.wait("the first one stands back", lambda: self.restarted(first))
-            self.annotated("led", 3)
+            self.c.wait("the first one stands back", lambda: self.started(first) != before)
+            self.annotated("led", 2)
         self.assertEqual(load.failures, [])
         self.assertEqual(self.holder()[0]["metadata"]["uid"], other["metadata"]["uid"])
-        self.assertEqual(self.writers(begun_again), {other["metadata"]["name"]})
+        self.assertEqual(self.writers(self.started(first)), {other["metadata"]["name"]})
         self.assertEqual(self.c.get("Deployment", "led")["spec"]["replicas"], 2)
         self.assertTrue(self.c.get("PodDisruptionBudget", "led"))
+
+    def test_kinds_of_children_that_come_and_go(self):
+        """Those that no other test makes."""
+        self.apply(quick_demo("grown", scaling={"provider": "hpa", "min": 1, "max": 2}))
+        self.c.wait("the autoscaler", lambda: self.c.get("HorizontalPodAutoscaler", "grown"))
+        self.c.patch("InferenceModel", "grown", {"spec": {"scaling": {"max": 3}}})
+        self.c.wait("its new bound", lambda: self.c.get("HorizontalPodAutoscaler", "grown")["spec"]["maxReplicas"] == 3)
+        self.c.patch("InferenceModel", "grown", {"spec": {"scaling": None}})
+        self.c.wait("it goes", lambda: not self.c.get("HorizontalPodAutoscaler", "grown"))
+
+        self.apply(model("fetched", {"accelerator": {"vendor": "cpu"}, "model": {"source": {"path": "/models/m.gguf"}},
+                                     "source": {"uri": "hf://org/name", "cache": {"pvc": {"size": "1Gi"}}}}))
+        self.c.wait("the volume", lambda: self.c.get("PersistentVolumeClaim", "fetched-models"))
+        self.c.wait("the download", lambda: self.c.list("Job", selector="ashlar.dev/model=fetched"))
+
+        self.apply(model("claimed", {"accelerator": {"vendor": "nvidia", "claim": {"deviceClassName": "gpu.nvidia.com"}},
+                                     "model": {"source": {"builtin": "demo"}, "platform": "cuda"}}))
+
+        def devices():
+            [template] = self.c.list("ResourceClaimTemplate", selector="ashlar.dev/model=claimed")
+            return template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"]
+        self.c.wait("its claim", lambda: devices() == "gpu.nvidia.com")
+        self.c.patch("InferenceModel", "claimed", {"spec": {"accelerator": {"claim": {"deviceClassName": "other"}}}})
+        self.c.wait("another one", lambda: devices() == "other")
 
     def test_one_conflict_of_writes_is_no_error(self):
         """OP-04. Others write the model and its Deployment all the time while the operator does."""

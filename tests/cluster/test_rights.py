@@ -5,12 +5,27 @@ import cluster
 from case import ClusterTest, alone
 
 ACCOUNT = "ashlar-metacontroller"
+CHILDREN = {"configmaps", "services", "persistentvolumeclaims", "deployments", "jobs", "poddisruptionbudgets", "networkpolicies",
+            "horizontalpodautoscalers", "podmonitors", "scaledobjects", "leaderworkersets", "resourceclaimtemplates"}
+
+
+def needed_unseen(group, resource, verb):
+    """Why a right that no run shows is needed."""
+    if verb == "list":
+        return "what a watch falls back to where the API server does not stream lists"
+    if resource in CHILDREN and verb in ("get", "update", "delete"):
+        return "Metacontroller lets go of a child that lost its labels, takes up one without an owner, deletes one that is not wanted"
+    if resource == "inferencemodels/finalizers":
+        return "asked by OwnerReferencesPermissionEnforcement, where that is on, for blockOwnerDeletion"
+    if group == "metacontroller.k8s.io" and resource != "compositecontrollers":
+        return "Metacontroller watches its other kinds too; the driver of these tests does not"
+    return None
 
 
 class Rights(ClusterTest):
     def granted(self):
         rights = set()
-        for role in self.c.get("ClusterRole", ACCOUNT, ""), self.c.get("Role", ACCOUNT, cluster.OPERATOR):
+        for role in self.c.get("ClusterRole", ACCOUNT), self.c.get("Role", ACCOUNT, cluster.OPERATOR):
             for rule in role["rules"]:
                 rights |= {(group, resource, verb) for group in rule["apiGroups"] for resource in rule["resources"]
                            for verb in rule["verbs"]}
@@ -28,9 +43,10 @@ class Rights(ClusterTest):
             used.add((*right, entry["verb"]))
             if entry["verb"] == "patch" and entry["responseStatus"]["code"] == 201:
                 used.add((*right, "create"))
-        self.figures.append(f"{len(used)} rights used of {len(self.granted())}")
-        self.assertEqual(self.granted() - used, set())
-        self.assertEqual(used - self.granted(), set())
+        granted = self.granted()
+        self.figures.append(f"{len(granted & used)} of {len(granted)} rights seen in use")
+        self.assertEqual({right for right in granted - used if not needed_unseen(*right)}, set())
+        self.assertEqual(used - granted, set())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,11 +112,6 @@ func (c *controller) applyChild(ctx context.Context, parent *unstructured.Unstru
 		}
 	}
 	client := kind.client(c.dynamic, child.GetNamespace())
-	apply := func(dryRun ...string) (*unstructured.Unstructured, error) {
-		force := true
-		return client.Patch(ctx, child.GetName(), types.ApplyPatchType, text,
-			metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
-	}
 	wish := sha256.Sum256(text)
 	memoKey := kind.key() + " " + child.GetNamespace() + "/" + child.GetName()
 	if observed != nil {
@@ -130,18 +124,13 @@ func (c *controller) applyChild(ctx context.Context, parent *unstructured.Unstru
 		if memo == (applied{wish, versionOf(observed)}) {
 			return nil
 		}
-		switch rule.UpdateStrategy.Method {
-		case "", "OnDelete":
+		if rule.UpdateStrategy.Method != "InPlace" {
 			return nil
-		case "Recreate":
-			after, err := apply(metav1.DryRunAll)
-			if err == nil && sameSpec(observed, after) {
-				return nil
-			}
-			return c.deleteChild(ctx, kind, observed)
 		}
 	}
-	after, err := apply()
+	force := true
+	after, err := client.Patch(ctx, child.GetName(), types.ApplyPatchType, text,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", child.GetKind(), child.GetName(), err)
 	}
@@ -149,17 +138,4 @@ func (c *controller) applyChild(ctx context.Context, parent *unstructured.Unstru
 	c.memo[memoKey] = applied{wish, versionOf(after)}
 	c.memoMutex.Unlock()
 	return nil
-}
-
-// Whether two objects differ only in what the API server keeps for itself.
-func sameSpec(a, b *unstructured.Unstructured) bool {
-	strip := func(object *unstructured.Unstructured) map[string]any {
-		copied := object.DeepCopy()
-		for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
-			unstructured.RemoveNestedField(copied.Object, "metadata", key)
-		}
-		delete(copied.Object, "status")
-		return copied.Object
-	}
-	return reflect.DeepEqual(strip(a), strip(b))
 }

@@ -43,8 +43,7 @@ type controller struct {
 
 func newController(object *unstructured.Unstructured, client dynamic.Interface, events record.EventRecorder) (*controller, error) {
 	c := &controller{object: object, dynamic: client, events: events, memo: map[string]applied{},
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](50*time.Millisecond, 5*time.Second))}
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())}
 	return c, fromUnstructured(object, &c.spec)
 }
 
@@ -53,7 +52,7 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 	c.resources = &resources{ctx: ctx, discovery: server, known: map[resourceRule]*watched{},
 		factory: dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)}
 	var err error
-	c.parents, err = c.resources.get(c.spec.Spec.ParentResource.resourceRule, c.onParent)
+	c.parents, err = c.resources.get(c.spec.Spec.ParentResource.resourceRule, c.spec.Spec.ResyncSeconds, c.onParent)
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterfac
 		return err
 	}
 	for _, rule := range c.spec.Spec.ChildResources {
-		kind, err := c.resources.get(rule.resourceRule, func(_, child *unstructured.Unstructured) { c.enqueueOwner(child) })
+		kind, err := c.resources.get(rule.resourceRule, 0, func(_, child *unstructured.Unstructured) { c.enqueueOwner(child) })
 		if err != nil {
 			return err
 		}
@@ -96,7 +95,7 @@ func (c *controller) checkRights(ctx context.Context) error {
 }
 
 func (c *controller) onParent(old, parent *unstructured.Unstructured) {
-	if old != nil && c.spec.Spec.ParentResource.IgnoreStatusChanges {
+	if old != nil && old != parent && c.spec.Spec.ParentResource.IgnoreStatusChanges {
 		a, b := old.DeepCopy(), parent.DeepCopy()
 		for _, object := range []*unstructured.Unstructured{a, b} {
 			delete(object.Object, "status")
@@ -214,7 +213,7 @@ func (c *controller) ask(ctx context.Context, parent *unstructured.Unstructured,
 			return nil, err
 		}
 		for _, rule := range wanted.RelatedResources {
-			kind, err := c.resources.get(rule.resourceRule, func(_, _ *unstructured.Unstructured) { c.enqueueAll() })
+			kind, err := c.resources.get(rule.resourceRule, 0, func(_, _ *unstructured.Unstructured) { c.enqueueAll() })
 			if err != nil {
 				return nil, err
 			}

@@ -1,6 +1,6 @@
 // Does to the hooks what Metacontroller does, for tests: watches the CompositeControllers of the
 // cluster, calls their hooks (version v2) and carries out the answers. It is a stand-in, not
-// Metacontroller: the methods OnDelete, Recreate and InPlace, server-side apply, one worker pool, no
+// Metacontroller: the methods OnDelete and InPlace, server-side apply, one worker pool, no
 // revision history. A test holds its requests to those that the real one sent.
 package main
 
@@ -122,7 +122,7 @@ func lead(ctx context.Context, client kubernetes.Interface, work func(context.Co
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: namespace(), Name: "metacontroller"},
 		Client: client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: host}}
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{Lock: lock, ReleaseOnCancel: true,
-		LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: work,
 			OnStoppedLeading: func() { log.Print("the lease is another's") }}})
 }

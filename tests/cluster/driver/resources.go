@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,8 +86,8 @@ type resources struct {
 }
 
 // get watches a resource and waits until its objects are known. `onEvent` is told of every object
-// that changes; it counts only the first time.
-func (r *resources) get(rule resourceRule, onEvent func(old, new *unstructured.Unstructured)) (*watched, error) {
+// that changes and, unless resync is 0, of all of them every so many seconds; it counts only the first time.
+func (r *resources) get(rule resourceRule, resync int, onEvent func(old, new *unstructured.Unstructured)) (*watched, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if found, ok := r.known[rule]; ok {
@@ -115,7 +116,7 @@ func (r *resources) get(rule resourceRule, onEvent func(old, new *unstructured.U
 		if err != nil {
 			return nil, err
 		}
-		w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		w.informer.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(object any) { onEvent(nil, object.(*unstructured.Unstructured)) },
 			UpdateFunc: func(old, new any) {
 				onEvent(old.(*unstructured.Unstructured), new.(*unstructured.Unstructured))
@@ -126,7 +127,7 @@ func (r *resources) get(rule resourceRule, onEvent func(old, new *unstructured.U
 				}
 				onEvent(nil, object.(*unstructured.Unstructured))
 			},
-		})
+		}, time.Duration(resync)*time.Second)
 		go w.informer.Run(r.ctx.Done())
 		if !cache.WaitForCacheSync(r.ctx.Done(), w.informer.HasSynced) {
 			return nil, r.ctx.Err()

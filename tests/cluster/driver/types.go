@@ -17,6 +17,7 @@ type compositeController struct {
 		} `json:"parentResource"`
 		ChildResources   []childRule     `json:"childResources"`
 		GenerateSelector bool            `json:"generateSelector"`
+		ResyncSeconds    int             `json:"resyncPeriodSeconds"`
 		Hooks            map[string]hook `json:"hooks"` // sync, finalize, customize
 	} `json:"spec"`
 }
@@ -29,7 +30,7 @@ type resourceRule struct {
 type childRule struct {
 	resourceRule
 	UpdateStrategy struct {
-		Method string `json:"method"` // OnDelete, Recreate or InPlace
+		Method string `json:"method"` // OnDelete or InPlace
 	} `json:"updateStrategy"`
 }
 
