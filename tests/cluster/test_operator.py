@@ -103,6 +103,9 @@ class Operator(ClusterTest):
                 self.c.patch(kind, "contended", {"metadata": {"annotations": {"test/other": str(number)}}})
             self.c.patch("InferenceModel", "contended", {"spec": {"model": {"limits": {"sequences": 8 + number % 2}}}})
         self.c.ready("contended")
+        conflicts = [entry for entry in self.c.asked("ashlar-metacontroller") if entry["responseStatus"]["code"] == 409
+                     and entry["objectRef"].get("name") == "contended"]
+        self.figures.append(f"{len(conflicts)} conflicts")
         about = [event for event in self.c.list("Event") if event["involvedObject"]["name"] == "contended"]
         self.assertEqual([event["message"] for event in about if event["reason"] == "SyncError"], [])
 

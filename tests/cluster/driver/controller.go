@@ -25,6 +25,9 @@ import (
 
 const workers = 5
 
+// An informer without a period of its own serves no handler that has one.
+const anyResync = 24 * time.Hour
+
 // Drives one CompositeController: watches its parents and their children and calls its hooks.
 type controller struct {
 	object  *unstructured.Unstructured // the CompositeController
@@ -50,7 +53,7 @@ func newController(object *unstructured.Unstructured, client dynamic.Interface, 
 // run works until the context ends. A declared kind that is not served is an error.
 func (c *controller) run(ctx context.Context, server discovery.DiscoveryInterface) error {
 	c.resources = &resources{ctx: ctx, discovery: server, known: map[resourceRule]*watched{},
-		factory: dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)}
+		factory: dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, anyResync)}
 	var err error
 	c.parents, err = c.resources.get(c.spec.Spec.ParentResource.resourceRule, c.spec.Spec.ResyncSeconds, c.onParent)
 	if err != nil {
