@@ -41,6 +41,8 @@ struct SkinnyLayout {
   int x = 0, sums = 0, squares = 0, all = 0;
 };
 
+constexpr int Log2(int power) { return power == 1 ? 0 : 1 + Log2(power / 2); }
+
 template <int kWave, int kStrips>
 struct SkinnyShape {
   static constexpr int kWaves = kSkinnyThreads / kWave;
@@ -48,6 +50,7 @@ struct SkinnyShape {
   static constexpr int kVectors = kStripRows * kSliceVectors / kWave;  // of a lane in a stage
   static constexpr int kStageBytes = kStripRows * kSliceBytes;
   static constexpr int kSumPitch = kStrips * kStripRows + 8;  // spreads tokens over the banks
+  static constexpr int kRowShift = Log2(kStrips * kStripRows);
 };
 
 // Where stages come from: strip after strip of a slice, slice after slice of a group, group after
@@ -183,7 +186,8 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
     gpu::ReleaseNext();
 
     const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
-    const int slices = Slices(p), group_strips = p.gated != 0 ? kStrips / 2 : kStrips;
+    const int slices = Slices(p), gated = p.gated != 0;
+    const int group_strips = kStrips >> gated, row_shift = Shape::kRowShift - gated;
     const int all_strips = (p.rows + kStripRows - 1) / kStripRows;
     const int block_first = gpu::BlockX() * each;
     const int block_end = block_first + each < all_strips ? block_first + each : all_strips;
@@ -228,7 +232,7 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
         const int parts = TokenShares(p, kWave);
 #pragma unroll
         for (int j = 0; j < kOutputs; ++j) {
-          const int token = (thread + j * kSkinnyThreads) / (group_strips * kStripRows);
+          const int token = (thread + j * kSkinnyThreads) >> row_shift;
           if (token >= p.tokens) break;
           float total = 0;
           for (int i = 0; i < parts; ++i) total += squares[token * parts + i];
@@ -249,18 +253,17 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
     const int x_from = Layout::Row(lane, 0) * layout.x_pitch + quarter * kParts * 16;
     int stage = 0, slot = 0, turn = 0;
     for (int first = block_first; first < block_end; first += group_strips, turn ^= 1) {
-      const int out_rows = group_strips * kStripRows;
       float addend[kOutputs];  // what does not depend on the product, asked for early
       [[maybe_unused]] float by_row[kOutputs] = {}, up_by_row[kOutputs] = {};
 #pragma unroll
       for (int j = 0; j < kOutputs; ++j) {
         const int i = thread + j * kSkinnyThreads;
-        const int token = i / out_rows, row = first * kStripRows + i % out_rows;
+        const int token = i >> row_shift, row = first * kStripRows + i - (token << row_shift);
         addend[j] = 0;
         if (token >= p.tokens || row >= p.rows) continue;
         if constexpr (kF8) {
           by_row[j] = p.scales[0][row];
-          if (p.gated != 0) up_by_row[j] = p.scales[1][row];
+          if (gated != 0) up_by_row[j] = p.scales[1][row];
         }
         if (p.bias != nullptr) addend[j] = p.bias[row];
         if (p.residual != nullptr) {
@@ -294,7 +297,7 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
             slot = slot + 1 >= layout.x_slots ? 0 : slot + 1;
           }
           char* const here = ring + stage * Shape::kStageBytes;
-          if (slice < slices && first + (s >> (p.gated != 0)) < block_end) {
+          if (slice < slices && first + (s >> gated) < block_end) {
             gpu::Vector rows[kSteps];
 #pragma unroll
             for (int c = 0; c < kSteps; ++c) {
@@ -336,9 +339,9 @@ GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
 #pragma unroll
       for (int j = 0; j < kOutputs; ++j) {
         const int i = thread + j * kSkinnyThreads;
-        const int token = i / out_rows, at = i % out_rows, row = first * kStripRows + at;
+        const int token = i >> row_shift, at = i - (token << row_shift);
+        const int row = first * kStripRows + at;
         if (token >= p.tokens || row >= p.rows || row >= block_end * kStripRows) continue;
-        const int gated = p.gated != 0;
         const float* part = sums + token * Shape::kSumPitch +
                             (at / kStripRows << gated) * kStripRows + at % kStripRows;
         float value = 0, up = 0;
