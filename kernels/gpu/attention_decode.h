@@ -260,12 +260,8 @@ struct DecodeBlock {
     const int first = parts.Of(pair_begin), after = parts.Of(pair_end - 1) + 1;
     if (thread == 0) {
       uint32_t* arrivals = p.arrivals + now.rows.sequence * p.args.kv.kv_heads + now.head;
-      gpu::FenceDevice();
-      *last = gpu::AtomicAdd(arrivals, 1) == static_cast<uint32_t>(after - first - 1);
-      if (*last) {
-        gpu::FenceDevice();
-        *arrivals = 0;
-      }
+      *last = gpu::AddInOrder(arrivals, 1) == static_cast<uint32_t>(after - first - 1);
+      if (*last) *arrivals = 0;
     }
     gpu::SyncBlock();
     if (!*last) return;

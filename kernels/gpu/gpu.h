@@ -303,13 +303,21 @@ GPU_DEVICE void SyncWave() {
 #endif
 }
 
-// Makes this thread's accesses, and those that a SyncBlock showed it, seen on the whole device
-// before its accesses after it.
-GPU_DEVICE void FenceDevice() {
+// AtomicAdd in order on the whole device: after this thread's accesses before it and those that a
+// SyncBlock showed it, before its accesses after it.
+GPU_DEVICE uint32_t AddInOrder(uint32_t* to, uint32_t value) {
 #if defined(GPU_PTX)
-  asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;\n"
+               : "=r"(before)
+               : "l"(to), "r"(value)
+               : "memory");
+  return before;
 #else
   __threadfence();
+  const uint32_t before = atomicAdd(to, value);
+  __threadfence();
+  return before;
 #endif
 }
 

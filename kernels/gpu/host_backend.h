@@ -127,13 +127,13 @@ bool Any(bool holds) {
   for (int mask = 1; mask < kWave; mask *= 2) holds |= ShuffleXor<kWave>(holds, mask);
   return holds;
 }
-inline void FenceDevice() {}
 inline float Exp2(float value) { return exp2f(value); }
 inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   const uint32_t was = *to;
   *to += value;
   return was;
 }
+inline uint32_t AddInOrder(uint32_t* to, uint32_t value) { return AtomicAdd(to, value); }
 
 // Copies of 16 bytes of this thread, which FinishCopies carries out for all but its last groups.
 void CopyLater(void* to, const void* from, bool valid);
