@@ -13,39 +13,57 @@
 namespace ashlar::hooks {
 namespace {
 
-// Longest text of any field: a path.
-constexpr int kTextBytes = 4096;
+// What the readers do not bound, the API server must: a text, a list and a map.
+constexpr int64_t kTextBytes = 4096;
 constexpr int kListItems = 64;
 constexpr int64_t kLargest = int64_t{1} << 40;
 
-bool Accepts(const Field& field, const std::string& text) {
+YamlNode Scalar(std::string text) {
   YamlNode node;
   node.kind = YamlNode::Kind::kScalar;
-  node.text = text;
+  node.text = std::move(text);
+  return node;
+}
+
+bool Accepts(const Field& field, const YamlNode& node) {
   Spec scratch;
   return field.read(node, "default", scratch).mistakes.empty();
 }
 
-bool Accepts(const Field& field, int64_t value) { return Accepts(field, std::to_string(value)); }
-
 // The last value that is accepted on the way from an accepted one to a refused one.
-int64_t Boundary(const Field& field, int64_t accepted, int64_t refused) {
+template <class Accepted>
+int64_t Boundary(int64_t accepted, int64_t refused, Accepted&& is_accepted) {
   while (std::abs(refused - accepted) > 1) {
     int64_t middle = accepted + (refused - accepted) / 2;
-    (Accepts(field, middle) ? accepted : refused) = middle;
+    (is_accepted(middle) ? accepted : refused) = middle;
   }
   return accepted;
 }
 
-Json IntegerSchema(const Field& field) {
+void AddBounds(const Field& field, Json& schema) {
+  auto accepts = [&](int64_t value) { return Accepts(field, Scalar(std::to_string(value))); };
   int64_t inside = 1;
-  while (!Accepts(field, inside)) {
+  while (!accepts(inside)) {
     inside *= 2;
     Check(inside < kLargest, "every integer field accepts a power of two");
   }
-  return {{"type", "integer"},
-          {"minimum", Boundary(field, inside, -1)},
-          {"maximum", Boundary(field, inside, kLargest)}};
+  schema["minimum"] = Boundary(inside, -1, accepts);
+  schema["maximum"] = Boundary(inside, kLargest, accepts);
+}
+
+// Bounds of a text's length; `in_place` makes the node that the reader is given.
+template <class InPlace>
+void AddLengths(const Field& field, Json& schema, InPlace&& in_place) {
+  schema["minLength"] = 1;
+  schema["maxLength"] = kTextBytes;
+  for (char letter : {'a', 'A'}) {
+    auto accepts = [&](int64_t size) {
+      return Accepts(field, in_place(std::string(static_cast<size_t>(size), letter)));
+    };
+    if (!accepts(1)) continue;
+    schema["maxLength"] = Boundary(1, kTextBytes + 1, accepts);
+    return;
+  }
 }
 
 // The parts of "a, b or c".
@@ -64,8 +82,8 @@ std::vector<std::string> Parts(std::string text) {
 std::optional<std::vector<std::string>> Words(const Field& field) {
   std::vector<std::string> words = Parts(field.doc.allowed);
   bool all = std::all_of(words.begin(), words.end(),
-                         [&](const std::string& word) { return Accepts(field, word); });
-  if (!all || Accepts(field, "x")) return std::nullopt;
+                         [&](const std::string& word) { return Accepts(field, Scalar(word)); });
+  if (!all || Accepts(field, Scalar("x"))) return std::nullopt;
   return words;
 }
 
@@ -74,9 +92,30 @@ Json TextSchema(const Field& field) {
   if (std::optional<std::vector<std::string>> words = Words(field)) {
     schema["enum"] = *words;
   } else {
-    schema["minLength"] = 1;
-    schema["maxLength"] = kTextBytes;
+    AddLengths(field, schema, Scalar);
   }
+  return schema;
+}
+
+// A list of texts.
+Json ListSchema(const Field& field) {
+  Json items = {{"type", "string"}};
+  AddLengths(field, items, [](std::string text) {
+    YamlNode list;
+    list.kind = YamlNode::Kind::kList;
+    list.items.push_back(Scalar(std::move(text)));
+    return list;
+  });
+  return {{"type", "array"}, {"maxItems", kListItems}, {"items", items}};
+}
+
+// An integer within its bounds, or the one word before the comma of "auto, or a positive integer".
+Json IntOrStringSchema(const Field& field) {
+  Json schema = {{"x-kubernetes-int-or-string", true}};
+  AddBounds(field, schema);
+  std::string word = field.doc.allowed.substr(0, field.doc.allowed.find(','));
+  Check(Accepts(field, Scalar(word)) && !Accepts(field, Scalar("x")), "the field's only word");
+  schema["pattern"] = "^" + word + "$";
   return schema;
 }
 
@@ -97,17 +136,16 @@ Json SchemaOf(const std::string& path) {
   const std::string& type = field.doc.type;
   Json schema;
   if (type == "integer") {
-    schema = IntegerSchema(field);
+    schema = {{"type", "integer"}};
+    AddBounds(field, schema);
   } else if (type == "string") {
     schema = TextSchema(field);
   } else if (type == "boolean") {
     schema = {{"type", "boolean"}};
   } else if (type == "intOrString") {
-    schema = {{"x-kubernetes-int-or-string", true}};
+    schema = IntOrStringSchema(field);
   } else if (type == "stringList") {
-    schema = {{"type", "array"},
-              {"maxItems", kListItems},
-              {"items", {{"type", "string"}, {"minLength", 1}, {"maxLength", kListItems}}}};
+    schema = ListSchema(field);
   } else if (type == "map") {
     schema = {{"type", "object"},
               {"maxProperties", kListItems},

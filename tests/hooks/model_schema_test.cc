@@ -1,10 +1,13 @@
 // manifests/crd.yaml, and what of it is generated.
 #include "operator-hooks/model_schema.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
+#include <functional>
+#include <map>
 
 #include "base/mapped_file.h"
 #include "operator-hooks/manifest.h"
@@ -44,20 +47,98 @@ TEST(ModelSchema, HasEachFieldAndNoDefault) {
   EXPECT_EQ(schema.dump().find("\"default\":"), std::string::npos);
 }
 
-TEST(ModelSchema, BoundsAreTheReaders) {
-  Json port = ModelSchema()["properties"]["server"]["properties"]["port"];
-  EXPECT_EQ(port["minimum"], 1);
-  EXPECT_EQ(port["maximum"], 65'535);
-  Json lame_duck = ModelSchema()["properties"]["server"]["properties"]["lameDuckSeconds"];
-  EXPECT_EQ(lame_duck["minimum"], 0);
-  EXPECT_EQ(lame_duck["maximum"], 3600);
+// Of the definition that is installed: path -> schema, for each field of spec.model.
+std::map<std::string, Json> InstalledFields() {
+  std::map<std::string, Json> fields;
+  std::function<void(const Json&, const std::string&)> walk = [&](const Json& schema,
+                                                                  const std::string& path) {
+    if (!path.empty()) fields[path] = schema;
+    auto below = [&](const std::string& key, const Json& child) {
+      walk(child, path.empty() ? key : path + "." + key);
+    };
+    if (schema.contains("properties")) {
+      for (const auto& [key, child] : schema["properties"].items()) below(key, child);
+    }
+    if (schema.contains("additionalProperties")) below("*", schema["additionalProperties"]);
+  };
+  Json crd = ManifestToJson(Crd(), "crd.yaml").value();
+  walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+          ["model"],
+       "");
+  return fields;
 }
 
-TEST(ModelSchema, WordsAreTheReaders) {
-  Json properties = ModelSchema()["properties"];
-  EXPECT_EQ(properties["platform"]["enum"], Json({"auto", "cuda", "hip", "cpu", "reference"}));
-  EXPECT_EQ(properties["kind"]["enum"], Json({"ModelSpec"}));
-  EXPECT_FALSE(properties["name"].contains("enum"));
+// Whether the runtime refuses `value` in a document, as docs/spec.md words it for this field.
+bool Refuses(const SpecField& field, const Json& value) {
+  Json document;
+  Json* at = &document;
+  std::istringstream path(field.path);
+  for (std::string part; std::getline(path, part, '.');)
+    at = &(*at)[part == "*" ? "default" : part];
+  *at = value;
+  Result<Spec> spec = LoadSpec(DumpJson(document), "model.yaml");
+  if (spec) return false;
+  return std::any_of(spec.problems().begin(), spec.problems().end(), [&](const Problem& problem) {
+    return problem.place.ends_with(field.path == "backends.*.use" ? "backends.default.use"
+                                                                  : field.path) &&
+           (problem.allowed == field.allowed || field.path == "kind");
+  });
+}
+
+TEST(Crd, HasNoModelFieldThatTheTableLacks) {
+  std::map<std::string, Json> installed = InstalledFields();
+  EXPECT_EQ(installed.size(), SpecFields().size());
+  for (const SpecField& field : SpecFields()) EXPECT_TRUE(installed.contains(field.path));
+}
+
+TEST(Crd, BoundsAreThoseOfTheRuntimesMessages) {
+  std::map<std::string, Json> installed = InstalledFields();
+  int bounded = 0;
+  for (const SpecField& field : SpecFields()) {
+    const Json& schema = installed[field.path];
+    if (!schema.contains("minimum")) {
+      EXPECT_TRUE(field.type != "integer" && field.type != "intOrString") << field.path;
+      continue;
+    }
+    ++bounded;
+    const int64_t min = schema["minimum"], max = schema["maximum"];
+    EXPECT_FALSE(Refuses(field, min)) << field.path;
+    EXPECT_FALSE(Refuses(field, max)) << field.path;
+    EXPECT_TRUE(Refuses(field, min - 1)) << field.path;
+    EXPECT_TRUE(Refuses(field, max + 1)) << field.path;
+    if (field.type == "integer" && max < 2147483647) {
+      EXPECT_EQ(field.allowed, fmt::format("an integer from {} to {}", min, max)) << field.path;
+    }
+  }
+  EXPECT_GE(bounded, 20);
+}
+
+TEST(Crd, WordsAndLengthsAreThoseOfTheRuntimesMessages) {
+  std::map<std::string, Json> installed = InstalledFields();
+  int words = 0, lengths = 0;
+  for (const SpecField& field : SpecFields()) {
+    const Json& schema = installed[field.path];
+    for (const Json& word : schema.value("enum", Json::array())) {
+      EXPECT_FALSE(Refuses(field, word)) << field.path << " " << word;
+      EXPECT_TRUE(Refuses(field, word.get<std::string>() + "x")) << field.path;
+      EXPECT_THAT(field.allowed, testing::HasSubstr(word.get<std::string>()));
+      ++words;
+    }
+    if (!schema.contains("maxLength") || field.path == "kv.memory") continue;
+    const char letter = field.path == "backends.*.use" ? 'A' : 'a';
+    const size_t longest = schema["maxLength"];
+    EXPECT_FALSE(Refuses(field, std::string(longest, letter))) << field.path;
+    EXPECT_TRUE(Refuses(field, std::string(longest + 1, letter))) << field.path;
+    ++lengths;
+  }
+  EXPECT_GE(words, 20);
+  EXPECT_GE(lengths, 6);
+}
+
+TEST(Crd, ABlockSizeIsAutoOrANumber) {
+  Json schema = InstalledFields()["kv.blockSize"];
+  EXPECT_EQ(schema["pattern"], "^auto$");
+  EXPECT_EQ(schema["minimum"], 1);
 }
 
 TEST(Crd, IsYamlThatEveryReaderReadsAlike) {
