@@ -1,29 +1,19 @@
 #include "operator-hooks/quantity.h"
 
+#include <string>
+
 #include "base/bytes.h"
 
 namespace ashlar::hooks {
-namespace {
-
-constexpr AmountUnit kUnits[] = {
-    {"", 1},
-    {"Ki", int64_t{1} << 10},
-    {"Mi", int64_t{1} << 20},
-    {"Gi", int64_t{1} << 30},
-    {"Ti", int64_t{1} << 40},
-    {"k", 1'000},
-    {"M", 1'000'000},
-    {"G", 1'000'000'000},
-    {"T", 1'000'000'000'000},
-};
-constexpr AmountUnit kThousandths[] = {{"m", 1}};
-
-}  // namespace
 
 std::optional<int64_t> ParseQuantity(std::string_view text) {
-  if (std::optional<int64_t> thousandths = ParseAmount(text, kThousandths))
-    return *thousandths / 1000;
-  return ParseAmount(text, kUnits);
+  constexpr AmountUnit kThousandths[] = {{"m", 1}};
+  if (std::optional<int64_t> amount = ParseAmount(text, kThousandths)) return *amount / 1000;
+  // The same units as of byte amounts, but for the B and the small k: 12Gi, 12G, 12k.
+  if (text.ends_with('K')) return std::nullopt;
+  std::string bytes(text);
+  if (bytes.ends_with('k')) bytes.back() = 'K';
+  return ParseBytes(bytes + "B");
 }
 
 }  // namespace ashlar::hooks
