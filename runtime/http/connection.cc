@@ -27,6 +27,7 @@ class Connection {
   }
 
   void Serve() {
+    if (shared_.certificate != nullptr && !StartTls()) return;
     bool first = true;
     while (AwaitRequest(first) && ServeOne()) first = false;
   }
@@ -36,6 +37,14 @@ class Connection {
     bool spare = shared_.table.TakePlace(socket_.fd());
     return HttpClock::now() +
            HttpSpan(spare ? limits_.head_seconds : limits_.reserved_head_seconds);
+  }
+
+  bool StartTls() {
+    Socket::Outcome outcome = socket_.StartTls(shared_.certificate->NewSession(), HeadDeadline());
+    if (outcome == Socket::Outcome::kOk) return true;
+    ++(outcome == Socket::Outcome::kTimeout ? shared_.counters.timed_out
+                                            : shared_.counters.malformed);
+    return false;
   }
 
   // Waits for the first bytes of the next request; later requests of a connection may take long.
@@ -249,6 +258,7 @@ void HttpShared::Answer(HttpResponder& responder, const HttpRequest& request, in
 void RefuseConnection(HttpShared& shared, int fd) {
   ++shared.counters.refused;
   Socket socket(fd);
+  if (shared.certificate != nullptr) return;
   HttpRequest unread;
   unread.peer = socket.PeerAddress();
   SocketResponder responder(socket, {0, false, false, true});

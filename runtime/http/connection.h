@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "http/responder.h"
 #include "http/server.h"
 #include "http/socket.h"
+#include "http/tls.h"
 
 namespace ashlar {
 
@@ -34,6 +36,7 @@ class RouteTable {
 // What all connections of a server share; outlives them.
 struct HttpShared {
   HttpServer::Options options;
+  std::unique_ptr<TlsCertificate> certificate;  // null without TLS
   RouteTable routes;
   ConnectionTable table;
   HttpCounters counters;
@@ -47,7 +50,8 @@ struct HttpShared {
               const Problem& problem, HttpHeaders extra = {}) const;
 };
 
-// Answers 503 in one quick write; for a connection that no thread can serve.
+// Answers 503 in one quick write, or with TLS just closes; for a connection that no thread can
+// serve.
 void RefuseConnection(HttpShared& shared, int fd);
 
 // `fd` is in the table; takes it out and closes it.

@@ -42,7 +42,14 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options,
                                                       std::vector<HttpRoute> routes) {
   std::string host = options.host;
   int port = options.port;
+  std::unique_ptr<TlsCertificate> certificate;
+  if (!options.certificate_file.empty()) {
+    auto loaded = TlsCertificate::Load(options.certificate_file, options.key_file);
+    if (!loaded) return loaded.problems();
+    certificate = *std::move(loaded);
+  }
   auto impl = std::make_unique<Impl>(std::move(options), std::move(routes));
+  impl->shared.certificate = std::move(certificate);
   auto acceptor = Acceptor::Start(host, port, [raw = impl.get()](int fd) { raw->Take(fd); });
   if (!acceptor) return acceptor.problems();
   impl->acceptor = std::move(*acceptor);

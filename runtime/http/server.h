@@ -73,6 +73,9 @@ class HttpServer {
     std::string host = "0.0.0.0";
     int port = 8000;  // 0: any free one
     HttpLimits limits;
+    // PEM files. With them the port speaks TLS (1.2 or later) only, and files that are replaced
+    // serve the connections that come after. "": no TLS.
+    std::string certificate_file, key_file;
     // Writes the body, application/json, of what the server answers by itself: a path or method
     // without a row, a refusal before the handler, a handler that threw. `reason` is one line in
     // four parts.
@@ -85,7 +88,7 @@ class HttpServer {
     std::function<int(const HttpRequest&)> authorize;
   };
 
-  // Binds and starts accepting. A port in use is a Problem.
+  // Binds and starts accepting. A port in use, or a certificate that cannot be used, is a Problem.
   static Result<std::unique_ptr<HttpServer>> Start(Options options, std::vector<HttpRoute> routes);
   // Stops accepting, waits for handlers, closes.
   ~HttpServer();

@@ -22,10 +22,13 @@ Socket::Socket(int fd) : fd_(fd) {
 }
 
 Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  EndTls();
+  close(fd_);
 }
 
 int Socket::Release() {
+  EndTls();
   int fd = fd_;
   fd_ = -1;
   return fd;
@@ -43,7 +46,7 @@ Socket::Outcome Socket::Wait(short events, HttpClock::time_point deadline) const
   }
 }
 
-Socket::Outcome Socket::Read(std::string& buffer, HttpClock::time_point deadline) {
+Socket::Outcome Socket::Receive(std::string& buffer, HttpClock::time_point deadline) {
   std::array<char, 65536> bytes;
   while (true) {
     ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
@@ -59,7 +62,7 @@ Socket::Outcome Socket::Read(std::string& buffer, HttpClock::time_point deadline
   }
 }
 
-Socket::Outcome Socket::Write(std::string_view bytes, HttpClock::time_point deadline) {
+Socket::Outcome Socket::Send(std::string_view bytes, HttpClock::time_point deadline) {
   while (!bytes.empty()) {
     ssize_t put = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (put > 0) {
@@ -72,6 +75,46 @@ Socket::Outcome Socket::Write(std::string_view bytes, HttpClock::time_point dead
     if (waited != Outcome::kOk) return waited;
   }
   return Outcome::kOk;
+}
+
+// Repeats a step of TLS, sending what it yields and receiving what it waits for, until it is done.
+template <class Step>
+Socket::Outcome Socket::Drive(Step&& step, HttpClock::time_point deadline) {
+  while (true) {
+    TlsSession::State state = step();
+    Outcome outcome = Send(tls_->Take(), deadline);  // an alert too, when it has failed
+    if (outcome != Outcome::kOk) return outcome;
+    if (state == TlsSession::State::kOk) return Outcome::kOk;
+    if (state == TlsSession::State::kFailed) return Outcome::kClosed;
+    std::string bytes;
+    outcome = Receive(bytes, deadline);
+    if (outcome != Outcome::kOk) return outcome;
+    tls_->Feed(bytes);
+  }
+}
+
+Socket::Outcome Socket::StartTls(std::unique_ptr<TlsSession> session,
+                                 HttpClock::time_point deadline) {
+  tls_ = std::move(session);
+  return Drive([this] { return tls_->Handshake(); }, deadline);
+}
+
+// Says so to the peer if that can be said at once.
+void Socket::EndTls() {
+  if (tls_ == nullptr) return;
+  tls_->Close();
+  Send(tls_->Take(), HttpClock::now());
+  tls_.reset();
+}
+
+Socket::Outcome Socket::Read(std::string& buffer, HttpClock::time_point deadline) {
+  if (tls_ == nullptr) return Receive(buffer, deadline);
+  return Drive([&] { return tls_->Read(buffer); }, deadline);
+}
+
+Socket::Outcome Socket::Write(std::string_view bytes, HttpClock::time_point deadline) {
+  if (tls_ == nullptr) return Send(bytes, deadline);
+  return bytes.empty() ? Outcome::kOk : Drive([&] { return tls_->Write(bytes); }, deadline);
 }
 
 bool Socket::PeerClosed() const {
