@@ -26,7 +26,10 @@ Workload ReadWorkload(const ObjectReader& object) {
   workload.digest = annotations[std::string(kDigestKey)];
   workload.pod_template = annotations[std::string(kTemplateKey)];
   workload.wishes_text = annotations[std::string(kWishesKey)];
-  workload.wanted = Count(object.Object("spec"), "replicas");
+  ObjectReader spec = object.Object("spec");
+  workload.wanted = Count(spec, "replicas");
+  ObjectReader rolling = spec.Object("rolloutStrategy").Object("rollingUpdateConfiguration");
+  workload.paused = spec.Flag("paused", false) || Count(rolling, "partition") > 0;
   ObjectReader status = object.Object("status");
   workload.observed_generation = Count(status, "observedGeneration");
   workload.replicas = Count(status, "replicas");

@@ -31,7 +31,7 @@ struct Workload {
   bool present = false;
   int64_t generation = 0, observed_generation = 0;
   int64_t wanted = 0, replicas = 0, ready = 0, updated = 0;
-  bool deadline_exceeded = false;
+  bool paused = false, deadline_exceeded = false;
   // From our annotations: digest of the model, identity of the pod template, and the wishes that it
   // was made from.
   std::string digest, pod_template, wishes_text;

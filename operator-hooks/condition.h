@@ -1,6 +1,7 @@
 // Conditions of the custom resource: what is true of a model, and since when.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,7 +10,13 @@
 namespace ashlar::hooks {
 
 enum class Truth { kTrue, kFalse, kUnknown };
+inline constexpr std::array kTruths = {Truth::kTrue, Truth::kFalse, Truth::kUnknown};
 std::string_view Name(Truth truth);  // "True"
+
+// Every condition, in the order in which the status has them.
+inline constexpr std::array<std::string_view, 10> kConditionTypes = {
+    "Accepted",        "SourceReady", "Scheduled", "PlatformDetected", "BackendsSelected",
+    "ShapesValidated", "Serving",     "Ready",     "Progressing",      "Degraded"};
 
 struct Condition {
   std::string type;

@@ -174,7 +174,7 @@ Condition Ready(const Facts& facts, std::span<const Condition> before) {
       if (condition.status == truth) return no(condition.reason, condition.message);
     }
   }
-  if (facts.hold.held) return no("PlanChanged", facts.hold.message);
+  if (facts.hold.held) return no(kPlanChanged, facts.hold.message);
   if (!RolloutComplete(workload, facts.pod_template, Replicas(facts))) {
     return no("RolloutInProgress", fmt::format("{} of {} replicas are new and {} are ready",
                                                workload.updated, Replicas(facts), workload.ready));
@@ -185,7 +185,7 @@ Condition Ready(const Facts& facts, std::span<const Condition> before) {
 Condition Progressing(const Facts& facts) {
   constexpr std::string_view kType = "Progressing";
   if (!facts.desired) return Make(kType, Truth::kFalse, "NothingToDo", "no spec was accepted");
-  if (facts.hold.held) return Make(kType, Truth::kFalse, "PlanChanged", facts.hold.message);
+  if (facts.hold.held) return Make(kType, Truth::kFalse, kPlanChanged, facts.hold.message);
   if (RolloutComplete(facts.children.workload, facts.pod_template, Replicas(facts)))
     return Make(kType, Truth::kFalse, "Complete");
   if (facts.children.workload.deadline_exceeded)

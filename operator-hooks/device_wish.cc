@@ -5,12 +5,21 @@
 namespace ashlar::hooks {
 namespace {
 
+// Of a claim that names a device class: the vendors' drivers call theirs gpu.nvidia.com and
+// gpu.amd.com.
+bool ClaimsAmd(const Accelerator::Claim& claim) {
+  auto amd = [](const DeviceRequest& request) { return request.device_class.ends_with("amd.com"); };
+  return (claim.exact && amd(*claim.exact)) ||
+         std::any_of(claim.first_available.begin(), claim.first_available.end(), amd);
+}
+
 std::string VendorOf(const Accelerator& accelerator, const std::string& platform) {
   if (!accelerator.vendor.empty() && accelerator.vendor != "auto") return accelerator.vendor;
   if (accelerator.resource_name.starts_with("amd.com/")) return "amd";
   if (!accelerator.resource_name.empty()) return "nvidia";
   if (platform == "cuda") return "nvidia";
   if (platform == "hip") return "amd";
+  if (accelerator.claim.present()) return ClaimsAmd(accelerator.claim) ? "amd" : "nvidia";
   return "cpu";
 }
 

@@ -17,8 +17,8 @@ struct DeviceWish {
   int64_t pods = 1;      // of one replica
 };
 
-// Explicit answers first: the vendor, the resource's prefix, the model's platform. A model that
-// asks for no device gets none.
+// Explicit answers first: the vendor, the resource's prefix, the model's platform, the claim's
+// device class. A model that asks for no device gets none.
 DeviceWish DevicesOf(const Wishes& wishes, const Spec& spec);
 
 // What the planner calls a vendor: "cuda", "hip", "cpu".

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "http/server.h"
+#include "operator-hooks/hook_metrics.h"
 #include "operator-hooks/settings.h"
 #include "operator-hooks/snapshots.h"
 #include "operator-hooks/verdict.h"
@@ -23,24 +24,37 @@ struct HookAnswer {
 class HookService {
  public:
   // `clock` yields seconds since 1970. The references outlive the service.
-  HookService(const Settings& settings, SnapshotStore& snapshots, std::function<int64_t()> clock)
-      : settings_(settings), snapshots_(snapshots), clock_(std::move(clock)) {}
+  HookService(const Settings& settings, SnapshotStore& snapshots, HookMetrics& metrics,
+              std::function<int64_t()> clock)
+      : settings_(settings),
+        snapshots_(snapshots),
+        metrics_(metrics),
+        clock_(std::move(clock)),
+        memo_(metrics) {}
 
   // Body of a sync or a finalize request. A body that is no such request is refused with 400; a
   // model whose pods were not asked yet with 429.
   HookAnswer Sync(std::string_view body);
   // Which other objects a model depends on: the nodes that its pods may run on.
   HookAnswer Customize(std::string_view body);
+  // Body of an AdmissionReview: whether a resource may be stored.
+  HookAnswer Validate(std::string_view body);
+  // The page of metrics.
+  std::string Metrics() const { return metrics_.Text(snapshots_.Count(clock_())); }
 
  private:
   const Settings& settings_;
   SnapshotStore& snapshots_;
+  HookMetrics& metrics_;
   std::function<int64_t()> clock_;
   VerdictMemo memo_;
 };
 
-// POST /sync, /finalize and /customize, GET /healthz.
-std::vector<HttpRoute> HookRoutes(HookService& service);
+// POST /sync, /finalize and /customize, which are counted in `metrics`; GET /healthz and /metrics.
+std::vector<HttpRoute> HookRoutes(HookService& service, HookMetrics& metrics);
+
+// POST /validate, for the server that speaks TLS with the API server.
+std::vector<HttpRoute> AdmissionRoutes(HookService& service, HookMetrics& metrics);
 
 // Limits of a server that only the cluster's controller calls, with all nodes in a body.
 HttpLimits HookLimits();

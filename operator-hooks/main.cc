@@ -29,8 +29,8 @@ int Report(const Problems& problems) {
 struct Options {
   Settings settings;
   std::vector<std::string> platforms;
-  std::string host = "0.0.0.0", resolver, file, ns = "default";
-  int port = 8080;
+  std::string host = "0.0.0.0", resolver, tls_certificate, tls_key, file, ns = "default";
+  int port = 8080, tls_port = 8443;
 };
 
 void AddSettings(CLI::App* command, Options& options) {
@@ -76,16 +76,27 @@ int Serve(const Options& options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   SnapshotStore snapshots;
-  HookService service(options.settings, snapshots, Now);
-  Poller poller(snapshots, options.settings.cluster_domain, options.resolver);
+  HookMetrics metrics;
+  HookService service(options.settings, snapshots, metrics, Now);
+  Poller poller(snapshots, metrics, Now, options.settings.cluster_domain, options.resolver);
   HttpServer::Options server;
   server.host = options.host;
   server.port = options.port;
   server.limits = HookLimits();
   server.error_body = HookError;
-  Result<std::unique_ptr<HttpServer>> started = HttpServer::Start(server, HookRoutes(service));
-  if (!started) return Report(started.problems());
-  LogInfo("hooks", "listening on {}:{}", options.host, (*started)->port());
+  auto hooks = HttpServer::Start(server, HookRoutes(service, metrics));
+  if (!hooks) return Report(hooks.problems());
+  LogInfo("hooks", "listening on {}:{}", options.host, (*hooks)->port());
+  std::unique_ptr<HttpServer> admission;
+  if (!options.tls_certificate.empty()) {
+    server.port = options.tls_port;
+    server.certificate_file = options.tls_certificate;
+    server.key_file = options.tls_key;
+    auto started = HttpServer::Start(server, AdmissionRoutes(service, metrics));
+    if (!started) return Report(started.problems());
+    admission = *std::move(started);
+    LogInfo("hooks", "admission on {}:{}, with TLS", options.host, admission->port());
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   return 0;
@@ -106,11 +117,20 @@ int Main(int argc, char** argv) {
   CLI::App app("Turns InferenceModels into what Kubernetes runs, and tells how they fare.");
   app.require_subcommand(1);
   Options options;
-  CLI::App* serve = app.add_subcommand("serve", "answer Metacontroller's hooks");
+  CLI::App* serve =
+      app.add_subcommand("serve", "answer Metacontroller's hooks, and the admission webhook");
   serve->add_option("--host", options.host, "address to listen on");
   serve->add_option("--port", options.port, "port to listen on")->check(CLI::Range(1, 65535));
   serve->add_option("--resolver", options.resolver,
                     "address:port of the DNS server for pods (default: the machine's)");
+  CLI::Option* certificate =
+      serve->add_option("--tls-certificate", options.tls_certificate,
+                        "PEM file: answer the API server's admission webhook, with TLS");
+  CLI::Option* key = serve->add_option("--tls-key", options.tls_key, "its key, a PEM file");
+  certificate->needs(key);
+  key->needs(certificate);
+  serve->add_option("--tls-port", options.tls_port, "port of the admission webhook")
+      ->check(CLI::Range(1, 65535));
   AddSettings(serve, options);
   CLI::App* render = app.add_subcommand("render", "print the children of a manifest");
   render->add_option("-f,--file", options.file, "InferenceModel manifest (YAML)")->required();

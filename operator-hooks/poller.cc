@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "operator-hooks/dns.h"
@@ -13,13 +14,16 @@ namespace {
 
 constexpr auto kRound = std::chrono::seconds(2);
 constexpr int kAskMilliseconds = 1000;
-// Models are shared out among these, so that pods that do not answer hold up few others.
-constexpr size_t kThreads = 8;
 
 }  // namespace
 
-Poller::Poller(SnapshotStore& snapshots, std::string domain, std::string resolver)
-    : snapshots_(snapshots), domain_(std::move(domain)), resolver_(std::move(resolver)) {
+Poller::Poller(SnapshotStore& snapshots, HookMetrics& metrics, std::function<int64_t()> clock,
+               std::string domain, std::string resolver)
+    : snapshots_(snapshots),
+      metrics_(metrics),
+      clock_(std::move(clock)),
+      domain_(std::move(domain)),
+      resolver_(std::move(resolver)) {
   for (size_t i = 0; i < kThreads; ++i) threads_.emplace_back([this, i] { Run(i); });
 }
 
@@ -36,31 +40,40 @@ void Poller::Run(size_t share) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
-    std::vector<SnapshotStore::ModelKey> models = snapshots_.Models();
-    for (size_t i = share; i < models.size(); i += kThreads)
-      snapshots_.Put(models[i], Ask(models[i]));
+    const int64_t begun = clock_();
+    std::vector<SnapshotStore::ModelKey> models = snapshots_.Models(begun);
+    for (size_t i = share; i < models.size(); i += kThreads) Ask(models[i]);
     lock.lock();
+    rounds_[share] = begun;
+    metrics_.SetPolled(*std::min_element(rounds_.begin(), rounds_.end()));
     wake_.wait_for(lock, kRound, [this] { return stopping_; });
   }
 }
 
-Snapshot Poller::Ask(const SnapshotStore::ModelKey& model) {
+void Poller::Ask(const SnapshotStore::ModelKey& model) {
   const auto& [ns, name] = model;
-  Snapshot snapshot;
-  snapshot.polled = true;
   Result<std::vector<std::string>> addresses =
       Resolve(fmt::format("{}.{}.svc.{}", PodsServiceName(name), ns, domain_), resolver_);
-  if (!addresses) return snapshot;
+  if (!addresses) {
+    metrics_.CountPoll(PollResult::kUnresolved);
+    snapshots_.PutNothing(model);
+    return;
+  }
+  std::vector<PodStatus> pods;
   JsonParser parser;
   for (const std::string& address : *addresses) {
-    if (snapshot.pods.size() >= kPolledPods) break;
+    if (pods.size() >= kPolledPods) break;
     Result<std::string> body = HttpGet(address, kPodPort, "/status", kAskMilliseconds);
-    if (!body) continue;
+    if (!body) {
+      metrics_.CountPoll(PollResult::kUnreachable);
+      continue;
+    }
     Result<JsonElement> status = parser.Parse(*body, address);
+    metrics_.CountPoll(status ? PollResult::kAnswered : PollResult::kUnreadable);
     Problems problems;
-    if (status) snapshot.pods.push_back(ReadPodStatus(*status, address, problems));
+    if (status) pods.push_back(ReadPodStatus(*status, address, problems));
   }
-  return snapshot;
+  snapshots_.Put(model, std::move(pods));
 }
 
 }  // namespace ashlar::hooks

@@ -26,19 +26,26 @@ std::string Difference(const std::vector<std::string>& before,
 
 }  // namespace
 
-Hold CheckPlanChange(const PlanOnRecord& record, const std::string& name,
+Hold CheckPlanChange(const InferenceModel& model, const Workload& workload,
                      const std::string& pod_template, const std::vector<PodStatus>& pods,
                      bool allowed) {
+  const PlanOnRecord& record = model.status.plan;
   if (allowed || record.lines.empty() || record.pod_template == pod_template) return {};
-  const std::string hostname = PodHostname(name, pod_template);
+  const std::string hostname = PodHostname(model.name, pod_template);
+  bool answered = false;
   for (const PodStatus& pod : pods) {
     if (pod.hostname != hostname || pod.groups.empty()) continue;
+    answered = true;
     std::vector<std::string> lines = PlanLines(pod);
     if (lines == record.lines) continue;
     return {true, fmt::format("the new pods plan otherwise: {}; set rollout.allowPlanChange, or "
                               "take the change back",
                               Difference(record.lines, lines))};
   }
+  const Condition* before = Find(model.status.conditions, "Progressing");
+  const bool was_held = workload.paused && workload.pod_template == pod_template &&
+                        before != nullptr && before->reason == kPlanChanged;
+  if (was_held && !answered) return {true, before->message};
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator-hooks/children.h"
@@ -11,14 +12,18 @@
 
 namespace ashlar::hooks {
 
+// Reason of the conditions of a held rollout.
+inline constexpr std::string_view kPlanChanged = "PlanChanged";
+
 struct Hold {
   bool held = false;
   std::string message;  // which group changed, from what to what
 };
 
 // A rollout of another template than the one on record is held when a pod of it shows another
-// backend, block size or layout than the record, unless plan changes are allowed.
-Hold CheckPlanChange(const PlanOnRecord& record, const std::string& name,
+// backend, block size or layout than the record, unless plan changes are allowed. It stays held
+// while the pods of it do not answer.
+Hold CheckPlanChange(const InferenceModel& model, const Workload& workload,
                      const std::string& pod_template, const std::vector<PodStatus>& pods,
                      bool allowed);
 

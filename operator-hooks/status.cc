@@ -204,9 +204,8 @@ void WriteEndpoints(JsonWriter& out, const Desired& desired) {
 
 }  // namespace
 
-std::string MakeStatus(const Facts& facts, int64_t now) {
+std::string MakeStatus(const Facts& facts, std::vector<Condition> conditions, int64_t now) {
   const std::string time = Timestamp(now);
-  std::vector<Condition> conditions = MakeConditions(facts);
   KeepTimes(facts.model.status.conditions, time, conditions);
   const Workload& workload = facts.children.workload;
   JsonWriter out;

@@ -31,15 +31,16 @@ struct Facts {
   std::string download_failure;
 };
 
-// False is what failed, unknown what is not decided yet. Ready stands behind those that it needs
-// and copies the first failed one, or else the first undecided one.
+// As kConditionTypes lists them. False is what failed, unknown what is not decided yet. Ready
+// stands behind those that it needs and copies the first failed one, or else the first undecided
+// one.
 std::vector<Condition> MakeConditions(const Facts& facts);
 
-// The whole status as JSON. `now` in seconds since 1970.
-std::string MakeStatus(const Facts& facts, int64_t now);
+// The whole status as JSON, with these conditions. `now` in seconds since 1970.
+std::string MakeStatus(const Facts& facts, std::vector<Condition> conditions, int64_t now);
 
-// Whether nothing is going on and the pods that were last asked are those that are wanted, so that it
-// is soon enough to look again in a minute.
+// Whether nothing is going on and the pods that were last asked are those that are wanted, so that
+// it is soon enough to look again in a minute.
 bool AtRest(const Facts& facts);
 
 }  // namespace ashlar::hooks

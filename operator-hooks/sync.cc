@@ -1,7 +1,6 @@
 #include "operator-hooks/sync.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "operator-hooks/desired.h"
 #include "operator-hooks/names.h"
@@ -207,7 +206,7 @@ Reconciled Reconcile(const Observed& observed, const Snapshot& snapshot, int64_t
     desired.emplace(DesiredOf(observed, *effective, settings));
     CheckDownload(observed.children, *desired, facts);
     facts.pod_template = BuildPodTemplate(*desired).id;
-    facts.hold = CheckPlanChange(model.status.plan, model.name, facts.pod_template, pods,
+    facts.hold = CheckPlanChange(model, observed.children.workload, facts.pod_template, pods,
                                  desired->wishes.allow_plan_change);
     desired->paused = facts.hold.held;
     facts.desired = &*desired;
@@ -217,7 +216,9 @@ Reconciled Reconcile(const Observed& observed, const Snapshot& snapshot, int64_t
   result.finalized = observed.finalizing && !PodsAreLeft(observed.children, snapshot);
   if (desired && !result.finalized)
     result.children = BuildChildren(observed, *desired, facts.pod_template);
-  result.status = MakeStatus(facts, now);
+  std::vector<Condition> conditions = MakeConditions(facts);
+  for (const Condition& condition : conditions) result.truths.push_back(condition.status);
+  result.status = MakeStatus(facts, std::move(conditions), now);
   result.resync_seconds = ResyncSeconds(facts);
   return result;
 }

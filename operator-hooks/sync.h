@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator-hooks/children.h"
+#include "operator-hooks/condition.h"
 #include "operator-hooks/inference_model.h"
 #include "operator-hooks/nodes.h"
 #include "operator-hooks/pod_status.h"
@@ -29,6 +30,7 @@ Observed ReadObserved(JsonElement request, Problems& problems);
 struct Reconciled {
   std::vector<std::string> children;  // JSON, the full set: what is not here is deleted
   std::string status;                 // JSON
+  std::vector<Truth> truths;          // of its conditions, in the order of kConditionTypes
   int64_t resync_seconds = 0;
   bool finalized = false;  // only when finalizing: nothing is left that must end first
 

@@ -5,74 +5,11 @@
 #include <algorithm>
 
 #include "base/sha256.h"
-#include "checkpoint/checkpoint.h"
-#include "model/config.h"
-#include "plan/plan.h"
+#include "operator-hooks/device_wish.h"
+#include "probe/profiles.h"
 
 namespace ashlar::hooks {
 namespace {
-
-// Stands for a file name in messages, and is taken out again: a custom resource has fields, no
-// lines.
-constexpr std::string_view kDocument = "custom-resource";
-
-Problems InFields(Problems problems) {
-  for (Problem& problem : problems) {
-    size_t start = problem.place.find(fmt::format(" ({}", kDocument));
-    if (start != problem.place.npos) problem.place.resize(start);
-    if (problem.place.starts_with(kDocument)) problem.place = "spec.model";
-  }
-  return problems;
-}
-
-struct Geometry {
-  ModelConfig config;
-  WeightFacts weights;
-};
-
-// Empty when the document does not say it: the checkpoint is not at hand here.
-Result<std::optional<Geometry>> GeometryOf(const Spec& spec) {
-  if (!spec.source.builtin.empty()) {
-    Result<Checkpoint> checkpoint = OpenBuiltinCheckpoint(spec.source.builtin);
-    if (!checkpoint) return checkpoint.problems();
-    Result<ModelConfig> config = ReadModelConfig(*checkpoint);
-    if (!config) return config.problems();
-    return std::optional(Geometry{*std::move(config), {checkpoint->total_bytes()}});
-  }
-  if (!spec.source.config) return std::optional<Geometry>();
-  Result<ModelConfig> config =
-      ReadModelConfig(*spec.source.config, spec.origins.Place("source.config"));
-  if (!config) return config.problems();
-  WeightFacts weights{config->weight_bytes()};
-  return std::optional(Geometry{*std::move(config), weights});
-}
-
-std::string BackendsOf(const Plan& plan) {
-  std::string text;
-  for (const KvGroup& group : plan.groups) {
-    for (const AttentionGroup& attention : group.attention) {
-      std::string_view row = attention.backend();
-      if (!row.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ",", group.name, row);
-    }
-  }
-  return text;
-}
-
-NodePlan PlanFor(const Spec& spec, const Geometry& geometry, const Platform& platform,
-                 std::string name, int count) {
-  NodePlan plan;
-  plan.nodes = std::move(name);
-  plan.count = count;
-  PlanAttempt attempt = TryPlan(spec, platform, geometry.config, geometry.weights);
-  plan.problems = attempt.problems;
-  if (attempt.plan) {
-    plan.backends = BackendsOf(*attempt.plan);
-    plan.problems = CheckServable(*attempt.plan, platform.rows);
-  }
-  plan.problems = InFields(std::move(plan.problems));
-  plan.fits = plan.problems.empty();
-  return plan;
-}
 
 Verdict Refused(Verdict verdict, std::string reason, Problems problems) {
   verdict.reason = std::move(reason);
@@ -108,17 +45,45 @@ Problem NothingOffered(const DeviceWish& wish, const std::vector<NodeKind>& node
           "ask for what a node offers, or add a node (and its device plugin)"};
 }
 
-// One line a kind of node: the first problem that keeps the model from it.
+std::string NameOf(const NodePlan& plan) {
+  return plan.count > 0 ? fmt::format("{} ({} nodes)", plan.nodes, plan.count) : plan.nodes;
+}
+
+// The first problem that keeps the model from each kind of node; what is the same for several is
+// said once.
 Verdict NoNode(Verdict verdict) {
-  Problems problems;
+  std::vector<std::pair<std::string, Problem>> refusals;  // kinds of nodes, and what they refuse
   for (const NodePlan& plan : verdict.plans) {
-    Problem problem = plan.problems.front();
-    problem.place = plan.count > 0
-                        ? fmt::format("{} ({} nodes): {}", plan.nodes, plan.count, problem.place)
-                        : fmt::format("{}: {}", plan.nodes, problem.place);
+    const Problem& problem = plan.problems.front();
+    auto same = std::find_if(refusals.begin(), refusals.end(),
+                             [&](const auto& refusal) { return refusal.second == problem; });
+    if (same == refusals.end()) {
+      refusals.emplace_back(NameOf(plan), problem);
+    } else {
+      same->first += ", " + NameOf(plan);
+    }
+  }
+  Problems problems;
+  for (auto& [names, problem] : refusals) {
+    problem.place = fmt::format("{}: {}", names, problem.place);
     problems.push_back(std::move(problem));
   }
   return Refused(std::move(verdict), "NoNodeCanServe", std::move(problems));
+}
+
+bool AnyFits(const Verdict& verdict) {
+  return std::any_of(verdict.plans.begin(), verdict.plans.end(),
+                     [](const NodePlan& plan) { return plan.fits; });
+}
+
+Verdict Valid(Verdict verdict) {
+  return Accepted(std::move(verdict), "Accepted", "the model and its resource are valid");
+}
+
+Verdict GeometryUnknown(Verdict verdict) {
+  return Accepted(std::move(verdict), "GeometryUnknown",
+                  "valid as far as the spec alone says; add source.config (ashlar plan "
+                  "--emit-config writes it) and the plan is checked before a pod starts");
 }
 
 Verdict JudgeNodes(Verdict verdict, const Geometry& geometry, const DeviceWish& wish,
@@ -135,9 +100,7 @@ Verdict JudgeNodes(Verdict verdict, const Geometry& geometry, const DeviceWish& 
   }
   for (const Platform& platform : settings.platforms)
     verdict.plans.push_back(PlanFor(*verdict.spec, geometry, platform, platform.name, 0));
-  bool fits = std::any_of(verdict.plans.begin(), verdict.plans.end(),
-                          [](const NodePlan& plan) { return plan.fits; });
-  if (fits) return Accepted(std::move(verdict), "Accepted", "the model and its resource are valid");
+  if (AnyFits(verdict)) return Valid(std::move(verdict));
   if (unknown || verdict.plans.empty()) {
     return Accepted(std::move(verdict), "NodesUnknown",
                     "valid; no node states enough for a plan, so the pods decide");
@@ -152,39 +115,67 @@ Problems CheckSource(const ModelSource& source, const Settings& settings) {
            "set hooks.downloadImage of the chart, or put the files on a claim"}};
 }
 
-}  // namespace
+// What the model says by itself. Its verdict is open (without a reason) unless it is refused.
+struct Alone {
+  Verdict verdict;
+  std::optional<Geometry> geometry;
+};
 
-Result<Spec> ReadDocument(const std::string& document) {
-  // A document by itself is wrapped so that messages begin with the field's path in the resource.
-  std::string manifest =
-      fmt::format(R"({{"apiVersion":"{}","kind":"InferenceModel","spec":{{"model":{}}}}})",
-                  kGroupVersion, document);
-  Result<Spec> spec = LoadSpec(manifest, std::string(kDocument));
-  if (!spec) return InFields(spec.problems());
-  return spec;
+Alone JudgeAlone(const InferenceModel& model, const Settings& settings) {
+  Alone alone;
+  Result<Spec> spec = ReadDocument(model.model);
+  if (!spec) return {Refused({}, "SpecInvalid", spec.problems()), std::nullopt};
+  alone.verdict.spec = *std::move(spec);
+  Problems source = CheckSource(model.wishes.source, settings);
+  if (!source.empty()) {
+    alone.verdict = Refused(std::move(alone.verdict), "SourceUnsupported", std::move(source));
+    return alone;
+  }
+  Result<std::optional<Geometry>> geometry = GeometryOf(*alone.verdict.spec);
+  if (!geometry) {
+    alone.verdict = Refused(std::move(alone.verdict), "SpecInvalid", geometry.problems());
+    return alone;
+  }
+  alone.geometry = *std::move(geometry);
+  return alone;
 }
+
+// A profile as a machine that lacks nothing but what its devices cannot do.
+Platform WithPlenty(Platform platform) {
+  constexpr int64_t kPlenty = int64_t{1} << 44;
+  for (DeviceInfo& device : platform.devices) device.memory_bytes = device.free_bytes = kPlenty;
+  return platform;
+}
+
+}  // namespace
 
 Verdict Judge(const InferenceModel& model, const std::vector<NodeKind>& nodes,
               const Settings& settings) {
-  Verdict verdict;
-  Result<Spec> spec = ReadDocument(model.model);
-  if (!spec) return Refused(std::move(verdict), "SpecInvalid", spec.problems());
-  verdict.spec = *std::move(spec);
-  Problems source = CheckSource(model.wishes.source, settings);
-  if (!source.empty()) return Refused(std::move(verdict), "SourceUnsupported", std::move(source));
+  Alone alone = JudgeAlone(model, settings);
+  Verdict& verdict = alone.verdict;
+  if (!verdict.reason.empty()) return verdict;
   DeviceWish wish = DevicesOf(model.wishes, *verdict.spec);
   bool offered = std::any_of(nodes.begin(), nodes.end(),
                              [&](const NodeKind& kind) { return Offers(kind, wish); });
   if (!nodes.empty() && !offered && settings.platforms.empty())
     return Refused(std::move(verdict), "NoNodeCanServe", {NothingOffered(wish, nodes)});
-  Result<std::optional<Geometry>> geometry = GeometryOf(*verdict.spec);
-  if (!geometry) return Refused(std::move(verdict), "SpecInvalid", InFields(geometry.problems()));
-  if (!*geometry) {
-    return Accepted(std::move(verdict), "GeometryUnknown",
-                    "valid as far as the spec alone says; add source.config (ashlar plan "
-                    "--emit-config writes it) and the plan is checked before a pod starts");
+  if (!alone.geometry) return GeometryUnknown(std::move(verdict));
+  return JudgeNodes(std::move(verdict), *alone.geometry, wish, nodes, settings);
+}
+
+Verdict JudgeAnywhere(const InferenceModel& model, const Settings& settings) {
+  Alone alone = JudgeAlone(model, settings);
+  Verdict& verdict = alone.verdict;
+  if (!verdict.reason.empty()) return verdict;
+  if (!alone.geometry) return GeometryUnknown(std::move(verdict));
+  const std::string_view wanted = PlatformName(DevicesOf(model.wishes, *verdict.spec).vendor);
+  for (const std::string& name : PlatformProfiles()) {
+    Platform platform = WithPlenty(*FindProfile(name));
+    if (platform.devices.front().platform != wanted) continue;
+    verdict.plans.push_back(PlanFor(*verdict.spec, *alone.geometry, platform, name, 0));
+    if (verdict.plans.back().fits) return Valid(std::move(verdict));
   }
-  return JudgeNodes(std::move(verdict), **geometry, wish, nodes, settings);
+  return NoNode(std::move(verdict));
 }
 
 std::shared_ptr<const Verdict> VerdictMemo::For(const InferenceModel& model,
@@ -196,6 +187,7 @@ std::shared_ptr<const Verdict> VerdictMemo::For(const InferenceModel& model,
   {
     std::lock_guard lock(mutex_);
     auto known = verdicts_.find(key);
+    metrics_.CountVerdict(known != verdicts_.end());
     if (known != verdicts_.end()) return known->second;
   }
   auto verdict = std::make_shared<const Verdict>(Judge(model, nodes, settings));

@@ -9,22 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "operator-hooks/device_wish.h"
+#include "operator-hooks/hook_metrics.h"
 #include "operator-hooks/inference_model.h"
+#include "operator-hooks/node_plan.h"
 #include "operator-hooks/nodes.h"
 #include "operator-hooks/settings.h"
 #include "spec/spec.h"
 
 namespace ashlar::hooks {
-
-// What the planner expects on one kind of node.
-struct NodePlan {
-  std::string nodes;  // the kind's name
-  int count = 0;      // nodes of it; 0: a captured platform
-  bool fits = false;
-  std::string backends;  // "full_attention=CPU_PAGED"
-  Problems problems;
-};
 
 struct Verdict {
   // "Accepted", "GeometryUnknown", "NodesUnknown"; else refused: "SpecInvalid",
@@ -40,17 +32,21 @@ struct Verdict {
 Verdict Judge(const InferenceModel& model, const std::vector<NodeKind>& nodes,
               const Settings& settings);
 
-// The ModelSpec in a document, as Judge reads it; its problems name fields of the custom resource.
-Result<Spec> ReadDocument(const std::string& document);
+// Without regard to which nodes there are: planned for every platform that is known by name, as if
+// it had memory to spare. What this refuses no node can serve; Judge words it alike.
+Verdict JudgeAnywhere(const InferenceModel& model, const Settings& settings);
 
 // Verdicts by what they depend on. Saves time and changes nothing. For any thread.
 class VerdictMemo {
  public:
+  // Counts what it has and what it has not; outlives the memo.
+  explicit VerdictMemo(HookMetrics& metrics) : metrics_(metrics) {}
   std::shared_ptr<const Verdict> For(const InferenceModel& model,
                                      const std::vector<NodeKind>& nodes, const Settings& settings);
 
  private:
   static constexpr size_t kEntries = 4096;
+  HookMetrics& metrics_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Verdict>> verdicts_;
 };

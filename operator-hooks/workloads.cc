@@ -39,12 +39,10 @@ Rolling RollingOf(const Desired& desired) {
   return rolling;
 }
 
-void WriteRolling(JsonWriter& out, std::string_view key, const Desired& desired) {
+void WriteRolling(JsonWriter& out, const Desired& desired) {
   Rolling rolling = RollingOf(desired);
-  out.Object(key, [&] {
-    out.Add("maxSurge", rolling.surge);
-    out.Add("maxUnavailable", rolling.unavailable);
-  });
+  out.Add("maxSurge", rolling.surge);
+  out.Add("maxUnavailable", rolling.unavailable);
 }
 
 int64_t MinReadySeconds(const Desired& desired) {
@@ -76,7 +74,7 @@ std::string BuildDeployment(const Desired& desired) {
       out.Add("revisionHistoryLimit", 3);
       out.Object("strategy", [&] {
         out.Add("type", "RollingUpdate");
-        WriteRolling(out, "rollingUpdate", desired);
+        out.Object("rollingUpdate", [&] { WriteRolling(out, desired); });
       });
       WriteSelector(out, "selector", desired.name);
       out.Raw("template", pod.text);
@@ -96,7 +94,11 @@ std::string BuildLeaderWorkerSet(const Desired& desired) {
       out.Add("startupPolicy", "LeaderCreated");
       out.Object("rolloutStrategy", [&] {
         out.Add("type", "RollingUpdate");
-        WriteRolling(out, "rollingUpdateConfiguration", desired);
+        out.Object("rollingUpdateConfiguration", [&] {
+          WriteRolling(out, desired);
+          // Its way to stand still: no group from this number on is replaced.
+          if (desired.paused) out.Add("partition", desired.replicas);
+        });
       });
       out.Object("leaderWorkerTemplate", [&] {
         out.Add("size", desired.devices.pods);

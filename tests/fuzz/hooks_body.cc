@@ -1,4 +1,5 @@
-// Any bytes as the body of a hook: an answer of 200 or a refusal that says why, the same both times.
+// Any bytes as the body of a hook: an answer of 200 or a refusal that says why, the same both
+// times.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -24,11 +25,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ashlar::hooks;
   std::string_view body(reinterpret_cast<const char*>(data), size);
   static const Settings settings;
+  static HookMetrics metrics;
   SnapshotStore snapshots;
-  HookService service(settings, snapshots, [] { return int64_t{1'800'000'000}; });
+  HookService service(settings, snapshots, metrics, [] { return int64_t{1'800'000'000}; });
   HookAnswer first = service.Sync(body);
   CheckAnswer(first);
   CheckAnswer(service.Customize(body));
+  CheckAnswer(service.Validate(body));
   ashlar::Check(service.Sync(body).body == first.body, "the same input, the same bytes");
   return 0;
 }

@@ -163,6 +163,18 @@ TEST(PodTemplate, AnotherClaimIsAnotherObject) {
             before.ClaimTemplate()["metadata"]["name"]);
 }
 
+TEST(PodTemplate, AClaimsClassSaysWhoseImageRuns) {
+  for (const char* vendor : {"nvidia", "amd"}) {
+    Json claim = {{"deviceClassName", std::string("gpu.") + vendor + ".com"}};
+    Made made(Demo({{"accelerator", {{"claim", claim}}}}));
+    const Settings& settings = made.cluster.settings;
+    EXPECT_EQ(made.Container()["image"],
+              vendor == std::string("amd") ? settings.image_amd : settings.image_nvidia);
+    EXPECT_EQ(made.ClaimTemplate()["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"],
+              1);
+  }
+}
+
 TEST(PodTemplate, WishesOfTheUserAreMerged) {
   Made made(Demo({{"pod",
                    {{"nodeSelector", {{"pool", "a"}}},

@@ -42,7 +42,8 @@ class HookServer : public testing::Test {
 
   Settings settings_;
   SnapshotStore snapshots_;
-  HookService service_{settings_, snapshots_, [] { return int64_t{1'800'000'000}; }};
+  HookMetrics metrics_;
+  HookService service_{settings_, snapshots_, metrics_, [] { return int64_t{1'800'000'000}; }};
 };
 
 TEST_F(HookServer, RefusesAnotherKindByName) {
@@ -71,9 +72,7 @@ TEST_F(HookServer, AnswersWhatMetacontrollerReallySends) {
     HookAnswer answer = Answer(recorded);
     if (answer.status == 429) {  // pods are there that were not asked yet
       EXPECT_EQ(answer.retry_after_seconds, 2);
-      Snapshot polled;
-      polled.polled = true;
-      snapshots_.Put({"default", "w1"}, polled);
+      snapshots_.Put({"default", "w1"}, {});
       answer = Answer(recorded);
     }
     ASSERT_EQ(answer.status, 200) << answer.body;

@@ -29,6 +29,9 @@ TEST(Includes, OnlyOfWhatTheHooksMayKnow) {
       if (line.starts_with("#include \"")) {
         EXPECT_TRUE(kAllowed.contains(folder)) << entry.path() << " " << line;
       }
+      if (line.starts_with("#include <prometheus/")) {
+        EXPECT_EQ(entry.path().filename(), "hook_metrics.cc");
+      }
       if (line == "#include <simdjson.h>") {
         EXPECT_EQ(entry.path().filename(), "json_reader.h");
       }

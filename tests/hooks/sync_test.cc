@@ -202,6 +202,53 @@ TEST(Sync, ChangedPlanStopsAtTheFirstPod) {
   EXPECT_EQ(cluster.Deployment()["spec"]["paused"], false);
 }
 
+TEST(Sync, HeldRolloutStaysHeldWhileItsPodsDoNotAnswer) {
+  HooksCluster cluster(Demo(3));
+  cluster.Settle();
+  cluster.Change("model", {{"source", {{"builtin", "demo"}}}, {"kv", {{"blockSize", 32}}}});
+  cluster.Sync();
+  cluster.snapshot.pods[0] = Pod("10.0.0.1", cluster.Hostname(), cluster.Digest(), "", 32);
+  cluster.Sync();
+  const std::string message = cluster.Message("Progressing");
+  cluster.snapshot.pods.erase(cluster.snapshot.pods.begin());
+  cluster.Sync();
+  EXPECT_EQ(cluster.Deployment()["spec"]["paused"], true);
+  EXPECT_EQ(cluster.Message("Progressing"), message);
+  // A third document has pods of its own to come, which nothing is known of.
+  cluster.Change("model", {{"source", {{"builtin", "demo"}}}, {"kv", {{"blockSize", 64}}}});
+  cluster.Sync();
+  EXPECT_EQ(cluster.Deployment()["spec"]["paused"], false);
+}
+
+TEST(Sync, ChangedPlanStopsALeaderWorkerSetToo) {
+  Json spec = Demo(3);
+  spec["workload"] = "LeaderWorkerSet";
+  HooksCluster cluster(spec);
+  auto set = [&]() -> Json& {
+    return cluster.children["LeaderWorkerSet.leaderworkerset.x-k8s.io/v1"]["default/demo"];
+  };
+  auto pod = [&](const std::string& address, int block_tokens) {
+    return Pod(address, set()["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]["hostname"],
+               set()["metadata"]["annotations"][std::string(kDigestKey)], "", block_tokens);
+  };
+  auto partition = [&] {
+    return set()["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"].value("partition", 0);
+  };
+  cluster.Sync();
+  cluster.snapshot = {true, {pod("10.0.0.1", 16), pod("10.0.0.2", 16), pod("10.0.0.3", 16)}};
+  cluster.Sync();
+  cluster.Change("model", {{"source", {{"builtin", "demo"}}}, {"kv", {{"blockSize", 32}}}});
+  cluster.Sync();
+  EXPECT_EQ(partition(), 0);
+  cluster.snapshot.pods[2] = pod("10.0.0.3", 32);
+  cluster.Sync();
+  EXPECT_EQ(cluster.Reason("Progressing"), "PlanChanged");
+  EXPECT_EQ(partition(), 3);
+  cluster.snapshot.pods.pop_back();
+  cluster.Sync();
+  EXPECT_EQ(partition(), 3) << "while the new pod does not answer";
+}
+
 TEST(Sync, HeldRolloutIsTakenBack) {
   HooksCluster cluster(Demo(3));
   cluster.Settle();
@@ -252,6 +299,17 @@ TEST(Sync, LooksAgainSoonUntilThePodsThatAreWantedWereAsked) {
   EXPECT_LT(cluster.Sync().resync_seconds, 10);
 }
 
+TEST(Sync, EveryConditionIsJudgedInTheOrderOfTheList) {
+  HooksCluster cluster(Demo());
+  Reconciled result = cluster.Sync();
+  ASSERT_EQ(result.truths.size(), kConditionTypes.size());
+  for (size_t i = 0; i < kConditionTypes.size(); ++i) {
+    const Json& condition = cluster.parent["status"]["conditions"][i];
+    EXPECT_EQ(condition["type"], kConditionTypes[i]);
+    EXPECT_EQ(condition["status"], Name(result.truths[i]));
+  }
+}
+
 TEST(Sync, ConditionsKeepTheirTimes) {
   HooksCluster cluster(Demo());
   cluster.Settle();
@@ -269,7 +327,8 @@ TEST(Sync, SameInputSameBytesInAnyOrder) {
   std::string body =
       Reconcile(cluster.Observe(), cluster.snapshot, cluster.now, cluster.settings, nullptr)
           .Body(false);
-  VerdictMemo memo;
+  HookMetrics metrics;
+  VerdictMemo memo(metrics);
   std::mt19937 random(20'261'130);
   for (int round = 0; round < 20; ++round) {
     Json request = Shuffled(cluster.Request(), random);

@@ -145,12 +145,16 @@ TEST(Verdict, DigestIsTheFiles) {
 TEST(Verdict, MemoChangesNothing) {
   HooksCluster cluster(WithGeometry());
   cluster.nodes["a"] = CpuNode();
-  VerdictMemo memo;
+  HookMetrics metrics;
+  VerdictMemo memo(metrics);
   Observed observed = cluster.Observe();
   auto first = memo.For(observed.model, observed.nodes, cluster.settings);
   EXPECT_EQ(first, memo.For(observed.model, observed.nodes, cluster.settings));
   observed.nodes.clear();
   EXPECT_NE(first, memo.For(observed.model, observed.nodes, cluster.settings));
+  std::string page = metrics.Text({});
+  EXPECT_THAT(page, HasSubstr("lookups_total{result=\"hit\"} 1"));
+  EXPECT_THAT(page, HasSubstr("lookups_total{result=\"miss\"} 2"));
 }
 
 }  // namespace
