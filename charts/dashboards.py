@@ -2,13 +2,15 @@
 """Writes the Grafana dashboards:  charts/dashboards.py FOLDER
 
 The committed ones are in charts/ashlar/files/monitoring; tests/monitoring compares. A panel is one line below: kind, title, unit,
-what it says, and its queries as {legend: expression}. MODELS stands for the two variables of every dashboard.
+what it says, and its queries as {legend: expression}. MODELS stands for the two variables of the dashboards of models, HOOKS for the
+one of the operator's.
 """
 import json
 import os
 import sys
 
 MODELS = 'namespace=~"$namespace", job=~"$job"'
+HOOKS = 'job=~"$hooks"'
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # Shares and quantiles of nothing are NaN.
 NO_TRAFFIC = [{"type": "special", "options": {"match": "null+nan", "result": {"text": "no traffic", "index": 0}}}]
@@ -16,16 +18,16 @@ PASSED = [{"type": "value", "options": {"0": {"text": "not passed", "color": "re
                                         "1": {"text": "passed", "color": "green", "index": 1}}}]
 
 
-def quantiles(histogram, by="", values=(0.5, 0.95, 0.99)):
+def quantiles(histogram, by="", values=(0.5, 0.95, 0.99), of="MODELS"):
     """The histogram's quantiles over all pods, for each value of the label `by`."""
     labels, legend = (f"le, {by}", f"{{{{{by}}}}} ") if by else ("le", "")
-    return {f"{legend}p{q * 100:g}": f"histogram_quantile({q}, sum by ({labels}) (rate({histogram}_bucket{{MODELS}}[$__rate_interval])))"
+    return {f"{legend}p{q * 100:g}": f"histogram_quantile({q}, sum by ({labels}) (rate({histogram}_bucket{{{of}}}[$__rate_interval])))"
             for q in values}
 
 
-def rate(counter, by=""):
+def rate(counter, by="", of="MODELS"):
     """The counter's rate over all pods, for each value of the label `by`."""
-    return f"sum by ({by}) (rate({counter}{{MODELS}}[$__rate_interval]))" if by else f"sum(rate({counter}{{MODELS}}[$__rate_interval]))"
+    return f"sum by ({by}) (rate({counter}{{{of}}}[$__rate_interval]))" if by else f"sum(rate({counter}{{{of}}}[$__rate_interval]))"
 
 
 FLEET = [
@@ -115,12 +117,34 @@ SELECTION = [
     ("table", "Platforms", "short", "Pods by ashlar_platform_info.", {"": "count by (job, platform, name, product) (ashlar_platform_info{MODELS})"}),
 ]
 
+OPERATOR = [
+    ("stat", "Models accepted", "short", "ashlar_hook_models, of the replica of the hooks that sees most of them.",
+     {"": 'max(ashlar_hook_models{HOOKS, condition="Accepted", status="True"})'}),
+    ("stat", "Models refused", "short", "ashlar_hook_models: Accepted is false and says why.",
+     {"": 'max(ashlar_hook_models{HOOKS, condition="Accepted", status="False"})'}),
+    ("stat", "Models ready", "short", "ashlar_hook_models.", {"": 'max(ashlar_hook_models{HOOKS, condition="Ready", status="True"})'}),
+    ("stat", "Since pods were last asked", "s", "ashlar_hook_last_poll_timestamp_seconds, of the replica that lags most.",
+     {"": "max(time() - ashlar_hook_last_poll_timestamp_seconds{HOOKS})"}),
+    ("table", "Models by condition", "short", "ashlar_hook_models, of the replica that sees most of them.",
+     {"": "max by (condition, status) (ashlar_hook_models{HOOKS})"}),
+    ("lines", "Answers to Metacontroller", "reqps", "ashlar_hook_requests_total; 429 asks for a little time, 400 is a body that is no request.",
+     {"{{hook}} {{code}}": rate("ashlar_hook_requests_total", "hook, code", "HOOKS")}),
+    ("lines", "Time of an answer", "s", "ashlar_hook_request_duration_seconds.",
+     quantiles("ashlar_hook_request_duration_seconds", "hook", (0.5, 0.99), "HOOKS")),
+    ("lines", "Verdicts that were known", "percentunit", "ashlar_hook_plan_cache_lookups_total; the others were planned.",
+     {"": 'sum(rate(ashlar_hook_plan_cache_lookups_total{HOOKS, result="hit"}[$__rate_interval])) / '
+          + rate("ashlar_hook_plan_cache_lookups_total", of="HOOKS")}),
+    ("lines", "Pods asked", "ops", "ashlar_hook_pod_polls_total by what came of it.", {"{{result}}": rate("ashlar_hook_pod_polls_total", "result", "HOOKS")}),
+    ("table", "Versions", "short", "Pods by ashlar_hook_build_info.", {"": "count by (version, compiler) (ashlar_hook_build_info{HOOKS})"}),
+]
+
 # file and uid -> title and panels
 DASHBOARDS = {
     "ashlar-fleet": ("Ashlar: fleet", FLEET),
     "ashlar-latency": ("Ashlar: latency", LATENCY),
     "ashlar-cache": ("Ashlar: KV cache", CACHE),
     "ashlar-selection": ("Ashlar: backend selection", SELECTION),
+    "ashlar-operator": ("Ashlar: operator", OPERATOR),
 }
 
 # kind -> Grafana's type, width of 24, height
@@ -139,7 +163,7 @@ def options(kind):
 
 
 def target(kind, letter, legend, expression):
-    result = {"refId": letter, "datasource": SOURCE, "expr": expression.replace("MODELS", MODELS), "legendFormat": legend or "__auto"}
+    result = {"refId": letter, "datasource": SOURCE, "expr": expression.replace("MODELS", MODELS).replace("HOOKS", HOOKS), "legendFormat": legend or "__auto"}
     now = kind in ("table", "bars", "stat")
     return {**result, "instant": now, "range": not now, **({"format": "table"} if kind == "table" else {})}
 
@@ -165,6 +189,13 @@ def variable(name, label, source):
             "current": {"text": "All", "value": "$__all"}}
 
 
+def variables(panels):
+    if panels is OPERATOR:
+        return [variable("hooks", "Hooks", "label_values(ashlar_hook_build_info, job)")]
+    return [variable("namespace", "Namespace", "label_values(ashlar_build_info, namespace)"),
+            variable("job", "Model", 'label_values(ashlar_build_info{namespace=~"$namespace"}, job)')]
+
+
 def dashboard(uid, title, panels):
     laid, x, y, row = [], 0, 0, 0
     for number, (kind, name, unit, description, queries) in enumerate(panels, 1):
@@ -179,8 +210,7 @@ def dashboard(uid, title, panels):
         "links": [{"type": "dashboards", "title": "Ashlar", "tags": ["ashlar"], "asDropdown": True, "keepTime": True, "includeVars": True}],
         "templating": {"list": [
             {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": {}},
-            variable("namespace", "Namespace", "label_values(ashlar_build_info, namespace)"),
-            variable("job", "Model", 'label_values(ashlar_build_info{namespace=~"$namespace"}, job)'),
+            *variables(panels),
         ]},
         "panels": laid,
     }

@@ -27,7 +27,7 @@ done
 "$venv/bin/python" test_openai.py --url "http://127.0.0.1:$port" --rows CPU_PAGED,CPU_WINDOW --layout LBHNC
 node test_openai.mjs --url "http://127.0.0.1:$port"
 ./check_metrics.sh "http://127.0.0.1:$port"
-../monitoring/run.sh "http://127.0.0.1:$port" "$venv"
+../monitoring/run.sh "http://127.0.0.1:$port" "$venv" "$(dirname "$ASHLAR")/ashlar-hooks"
 kill $server
 wait $server
 echo "e2e: all passed"

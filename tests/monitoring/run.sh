@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Rules and dashboards against a server that is Ready:  run.sh URL VENV
+# Rules and dashboards against a server that is Ready and the hooks:  run.sh URL VENV HOOKS
 set -euo pipefail
 url=$1
 python=$(realpath "$2")/bin/python
+hooks=$(realpath "$3")
 cd "$(dirname "$0")"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -12,4 +13,4 @@ cp rules_test.yaml "$folder/"
 promtool check rules "$folder/rules.yaml"
 promtool test rules "$folder/rules_test.yaml"
 "$python" test_files.py
-"$python" test_queries.py "$url"
+"$python" test_queries.py "$url" "$hooks"

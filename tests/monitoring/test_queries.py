@@ -1,4 +1,6 @@
-"""Every query of a panel and of a rule, against a scrape of the real binary by a real Prometheus:  test_queries.py URL"""
+"""Every query of a panel and of a rule, against a scrape of the real binaries by a real Prometheus:  test_queries.py URL HOOKS
+
+URL is a server that is Ready, HOOKS the program ashlar-hooks."""
 import http.server
 import json
 import os
@@ -19,7 +21,7 @@ import yaml
 from files import panel_queries, rule_spec, rules
 from promql import names
 
-URL = sys.argv.pop(1)
+URL, HOOKS = sys.argv.pop(1), sys.argv.pop(1)
 TARGET_LABELS = {"namespace", "pod", "job", "instance"}  # a PodMonitor gives them
 
 # The metrics that are kube-state-metrics' own: a sample of each.
@@ -46,8 +48,35 @@ class KubeStateMetrics(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Prometheus:
+class Hooks:
+    """The program itself, asked about one model."""
+
     def __init__(self):
+        self.port = free_port()
+        self.process = subprocess.Popen([HOOKS, "serve", "--host", "127.0.0.1", "--port", str(self.port), "--resolver", "127.0.0.1:9"],
+                                        stderr=subprocess.DEVNULL)
+        model = {"apiVersion": "ashlar.dev/v1alpha1", "kind": "InferenceModel", "metadata": {"name": "m", "namespace": "n"},
+                 "spec": {"model": {"source": {"builtin": "demo"}}}}
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(f"{self.url()}/sync", json.dumps({"parent": model}).encode(), timeout=10).close()
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Prometheus:
+    def __init__(self, hooks):
         self.folder = tempfile.TemporaryDirectory()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), KubeStateMetrics)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -57,6 +86,8 @@ class Prometheus:
             "rule_files": ["rules.yaml"],
             "scrape_configs": [
                 {"job_name": "n/m", "static_configs": [{"targets": [address], "labels": {"namespace": "n", "pod": "p"}}]},
+                {"job_name": "n/h", "static_configs": [
+                    {"targets": [urllib.parse.urlparse(hooks.url()).netloc], "labels": {"namespace": "n", "pod": "h"}}]},
                 {"job_name": "kubernetes", "honor_labels": True,
                  "static_configs": [{"targets": [f"127.0.0.1:{self.server.server_port}"]}]},
             ],
@@ -92,7 +123,8 @@ class Prometheus:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:
-                counts = self.query("count_over_time(ashlar_build_info[5m]) and on () count_over_time(kube_pod_status_scheduled[5m])")
+                counts = self.query("count_over_time(ashlar_build_info[5m]) and on () (count_over_time(ashlar_hook_build_info[5m]) >= 3) "
+                                    "and on () count_over_time(kube_pod_status_scheduled[5m])")
                 if counts and float(counts[0]["value"][1]) >= 3:
                     return
             except OSError:
@@ -105,7 +137,10 @@ class Prometheus:
 class Queries(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.prometheus = Prometheus()
+        hooks = Hooks()
+        cls.addClassCleanup(hooks.stop)
+        cls.hooks_page = urllib.request.urlopen(f"{hooks.url()}/metrics", timeout=10).read()
+        cls.prometheus = Prometheus(hooks)
         cls.addClassCleanup(cls.prometheus.stop)
         cls.prometheus.wait_scrapes()
         cls.labels = {}
@@ -125,6 +160,10 @@ class Queries(unittest.TestCase):
             if metric.startswith("ashlar_"):
                 self.assertLessEqual(TARGET_LABELS, labels, metric)
 
+    def test_the_hooks_page_passes_promtools_lint(self):
+        result = subprocess.run(["promtool", "check", "metrics"], input=self.hooks_page, capture_output=True)
+        self.assertEqual((result.returncode, result.stderr), (0, b""), result.stdout)
+
     def test_panels_name_metrics_and_labels_that_exist(self):
         for where, expression, _ in panel_queries():
             self.check_names(where, expression)
@@ -135,7 +174,7 @@ class Queries(unittest.TestCase):
 
     def test_panels_show_something(self):
         for where, expression, legend in panel_queries():
-            expression = expression.replace("$__rate_interval", "30s").replace("$namespace", "n").replace("$job", "n/m")
+            expression = expression.replace("$__rate_interval", "30s").replace("$namespace", "n").replace("$job", "n/m").replace("$hooks", "n/h")
             result = self.prometheus.query(expression)
             self.assertTrue(result, f"{where}: {expression}")
             for series in result:
