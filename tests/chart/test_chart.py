@@ -145,6 +145,35 @@ class Chart(unittest.TestCase):
         self.assertEqual(definitions(), 0)
         self.assertEqual(definitions("--set", "metacontroller.install=true"), 3)
 
+    def test_the_webhook_comes_only_when_asked_for(self):
+        for values in VALUES:
+            asked = values.endswith("webhook-values.yaml")
+            kinds = [o["kind"] for o in objects("-f", values)]
+            self.assertEqual("ValidatingWebhookConfiguration" in kinds, asked, values)
+
+    def test_the_webhook_calls_the_port_that_the_hooks_serve(self):
+        rendered = {(o["kind"], o["metadata"]["name"]): o for o in objects(
+            "-f", f"{CHART}/ci/webhook-values.yaml", "--set-literal", "webhook.caBundle=PEM")}
+        (webhook,) = rendered["ValidatingWebhookConfiguration", "ashlar-inferencemodels"]["webhooks"]
+        self.assertEqual(webhook["failurePolicy"], "Ignore")
+        self.assertEqual(webhook["clientConfig"]["caBundle"], "UEVN")
+        target = webhook["clientConfig"]["service"]
+        (port,) = [p for p in rendered["Service", target["name"]]["spec"]["ports"] if p["port"] == target["port"]]
+        pod = rendered["Deployment", "r-hooks"]["spec"]["template"]["spec"]
+        (hooks,) = pod["containers"]
+        self.assertIn({"name": port["targetPort"], "containerPort": 8443, "protocol": "TCP"}, hooks["ports"])
+        (mount,) = hooks["volumeMounts"]
+        self.assertIn(f"--tls-certificate={mount['mountPath']}/tls.crt", hooks["args"])
+        self.assertIn(f"--tls-key={mount['mountPath']}/tls.key", hooks["args"])
+        self.assertEqual(pod["volumes"], [{"name": mount["name"], "secret": {"secretName": "ashlar-hooks-tls"}}])
+        rules = rendered["NetworkPolicy", "r-hooks"]["spec"]["ingress"]
+        self.assertIn({"ports": [{"port": "admission", "protocol": "TCP"}]}, rules)
+
+    def test_a_webhook_that_nobody_could_trust_is_told_with_the_remedy(self):
+        asked = ("template", "r", CHART, "--set", "metacontroller.install=true,webhook.enabled=true")
+        self.assertIn("webhook.secretName", helm(*asked).stderr)
+        self.assertIn("webhook.caBundle", helm(*asked, "--set", "webhook.secretName=x").stderr)
+
     def test_the_manifests_are_the_charts(self):
         result = helm("template", "ashlar", CHART, "-n", "ashlar", "--set", "crds.install=false,checks.enabled=false")
         with open(f"{ROOT}/manifests/operator.yaml") as file:

@@ -63,6 +63,20 @@ class Monitoring(unittest.TestCase):
         self.assertEqual(rendered["ConfigMap"]["data"], dashboards())
         self.assertEqual(rendered["ConfigMap"]["metadata"]["labels"], {"grafana_dashboard": "1"})
 
+    def test_the_hooks_are_scraped_where_the_models_are(self):
+        asked = ("-f", f"{CHART}/ci/monitoring-values.yaml", "--set", "metacontroller.install=true")
+        self.assertNotIn("PodMonitor", [o["kind"] for o in objects(template(*asked))])
+        rendered = objects(template(*asked, "--api-versions", "monitoring.coreos.com/v1/PodMonitor"))
+        (monitor,) = [o for o in rendered if o["kind"] == "PodMonitor"]
+        (pod,) = [o["spec"]["template"] for o in rendered if o["kind"] == "Deployment" and o["metadata"]["name"] == "r-hooks"]
+        self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(), pod["metadata"]["labels"].items())
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        self.assertIn(endpoint["port"], [port["name"] for port in pod["spec"]["containers"][0]["ports"]])
+        (policy,) = [o for o in rendered if o["kind"] == "NetworkPolicy"]
+        allowed = [peer.get("namespaceSelector", {}).get("matchLabels") for peer in policy["spec"]["ingress"][0]["from"]]
+        self.assertIn({"kubernetes.io/metadata.name": "monitoring"}, allowed)
+        self.assertEqual(len(allowed), 2)
+
     def test_rules_that_the_cluster_cannot_take_are_refused(self):
         asked = ("--set", "monitoring.rules.enabled=true,metacontroller.install=true")
         self.assertIn("needs the Prometheus operator", template(*asked).stderr)
