@@ -9,7 +9,7 @@ import case
 import cluster
 
 MODULES = ["test_install", "test_admission", "test_loading", "test_rollouts", "test_faults", "test_protocol",
-           "test_operator", "test_chart", "test_rights", "test_uninstall"]
+           "test_operator", "test_webhook", "test_chart", "test_rights", "test_uninstall"]
 SIDE_BY_SIDE = 5
 
 
