@@ -79,5 +79,9 @@ void* Scratch::Bytes(int64_t bytes) {
 
 }  // namespace ashlar::cpu
 
-ashlar_device::ashlar_device(const ashlar::cpu::KernelTable& table, int threads)
-    : kernels(table), pool(ashlar::cpu::MakePool(threads)), per_thread(pool.threads()) {}
+ashlar_device::ashlar_device(const ashlar::cpu::KernelTable& table, int threads,
+                             bool only_invariant)
+    : pool(ashlar::cpu::MakePool(threads)),
+      kernels(table),
+      per_thread(pool.threads()),
+      invariant(only_invariant) {}

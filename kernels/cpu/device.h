@@ -72,19 +72,22 @@ struct RopeTable {
 }  // namespace ashlar::cpu
 
 struct ashlar_device {
-  ashlar_device(const ashlar::cpu::KernelTable& kernels, int threads);
+  // `invariant`: no op may give a token other bits in another batch.
+  ashlar_device(const ashlar::cpu::KernelTable& kernels, int threads, bool invariant = false);
 
-  const ashlar::cpu::KernelTable& kernels;
   ashlar::cpu::ThreadPool pool;
+  const ashlar::cpu::KernelTable& kernels;
   std::unordered_map<void*, ashlar::cpu::Pages> memory;
   std::vector<int64_t> launches;  // by row
   ashlar::cpu::Slabs weights;
 
-  ashlar::cpu::Scratch x_codes, x_scale, x_half_sum, x_start[ASHLAR_MAX_PARTS], x_bf16;  // matmul
+  ashlar::cpu::Scratch x_codes, x_scale, x_half_sum, x_start[ASHLAR_MAX_PARTS], x_bf16,
+      x_tiles;                                   // matmul
   std::vector<ashlar::cpu::Scratch> per_thread;  // attention
   ashlar::cpu::Scratch splits;
   ashlar::cpu::RopeTable rope[2];  // layers of one model alternate between at most two
   uint64_t rope_clock = 0;
+  const bool invariant;
 };
 
 namespace ashlar::cpu {

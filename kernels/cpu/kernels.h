@@ -1,7 +1,8 @@
 // The inner loops as one table of functions per level (instruction set). Plain pointers and sizes:
 // shapes were checked by the caller, each call runs on one thread and allocates nothing.
 //
-// Every function gives a row of x the same bits whatever other rows stand beside it.
+// Every function gives a row of x the same bits whatever other rows stand beside it;
+// matmul_bf16_tiles gives others than matmul_bf16_dot.
 #pragma once
 
 #include <stdint.h>
@@ -38,8 +39,10 @@ struct FloatMatmul {
   const char* weight;     // [rows, k]
   int64_t weight_stride;  // bytes
   int64_t row_begin, row_end;
-  const void* x;     // f32 [m, k]; for matmul_bf16_dot bf16, padded with zeros to a multiple of 32
-  int64_t x_stride;  // elements
+  // f32 [m, k]; for matmul_bf16_dot bf16, padded with zeros to a multiple of 32; for
+  // matmul_bf16_tiles those rows as tile_bf16_rows leaves them.
+  const void* x;
+  int64_t x_stride;  // elements, of a row
   int64_t m, k;
   float* out;  // [m, rows]
   int64_t out_stride;
@@ -77,7 +80,6 @@ constexpr int64_t AttentionScratch(int64_t head_dim, int64_t head_dim_v) {
 struct KernelTable {
   const char* name;
   int q8_offset;  // Q8_0 codes are packed as value + q8_offset
-  bool has_bf16_dot;
 
   // k is a multiple of 32.
   void (*quantize_row)(const float* x, int64_t k, int8_t* codes, float* scale, float* scaled_sum,
@@ -86,7 +88,13 @@ struct KernelTable {
   void (*matmul_f32)(const FloatMatmul& args);
   void (*matmul_f16)(const FloatMatmul& args);
   void (*matmul_bf16)(const FloatMatmul& args);
-  void (*matmul_bf16_dot)(const FloatMatmul& args);  // null unless has_bf16_dot
+  // Null at a level that lacks them.
+  void (*matmul_bf16_dot)(const FloatMatmul& args) = nullptr;
+  void (*matmul_bf16_tiles)(const FloatMatmul& args) = nullptr;
+  // 16 rows of x for matmul_bf16_tiles, of which `rows` exist: x_stride a multiple of 32, 16 times
+  // as many values to `tiles`.
+  void (*tile_bf16_rows)(uint16_t* tiles, const uint16_t* x, int64_t x_stride,
+                         int64_t rows) = nullptr;
 
   void (*rms_norm_row)(float* out, const float* x, const float* weight, int64_t n, float eps);
   void (*add_row)(float* sum, const float* x, int64_t n);

@@ -15,8 +15,21 @@ enum class CpuLevel : int32_t {
   kAvx512,      // AVX-512 F, BW, DQ, VL
   kAvx512Vnni,  // and AVX512_VNNI
   kAvx512Bf16,  // and AVX512_BF16
+  kAmx,         // and AMX_TILE, AMX_INT8, AMX_BF16, granted by the operating system
 };
-constexpr int kCpuLevelCount = 6;
+constexpr int kCpuLevelCount = 7;
+
+// What decides, as CPUID and the operating system say it.
+struct CpuWords {
+  uint32_t one_c = 0, seven_b = 0, seven_c = 0, seven_d = 0, seven_one_a = 0;
+  uint64_t saved_states = 0;  // XCR0: registers that survive a switch of threads
+  bool tiles_granted = false;
+};
+struct CpuLevels {
+  bool supported[kCpuLevelCount] = {};
+  CpuLevel best = CpuLevel::kPortable;
+};
+CpuLevels LevelsOf(const CpuWords& words);
 
 bool Supported(CpuLevel level);                 // by this build, CPU and operating system
 CpuLevel BestLevel();                           // the highest supported
@@ -24,6 +37,6 @@ const KernelTable& KernelsFor(CpuLevel level);  // must be supported
 
 // Defined one in each level's source.
 extern const KernelTable kPortableKernels, kAvx2Kernels, kAvx2VnniKernels, kAvx512Kernels,
-    kAvx512VnniKernels, kAvx512Bf16Kernels;
+    kAvx512VnniKernels, kAvx512Bf16Kernels, kAmxKernels;
 
 }  // namespace ashlar::cpu

@@ -1,5 +1,4 @@
 #define ASHLAR_CPU_LEVEL avx2
 #include "level_table.h"
 
-const ashlar::cpu::KernelTable ashlar::cpu::kAvx2Kernels =
-    ashlar::cpu::avx2::MakeTable("avx2", ASHLAR_BF16_DOT);
+const ashlar::cpu::KernelTable ashlar::cpu::kAvx2Kernels = ashlar::cpu::avx2::MakeTable("avx2");

@@ -2,4 +2,4 @@
 #include "level_table.h"
 
 const ashlar::cpu::KernelTable ashlar::cpu::kAvx2VnniKernels =
-    ashlar::cpu::avx2_vnni::MakeTable("avx2-vnni", ASHLAR_BF16_DOT);
+    ashlar::cpu::avx2_vnni::MakeTable("avx2-vnni");

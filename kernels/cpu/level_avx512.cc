@@ -2,4 +2,4 @@
 #include "level_table.h"
 
 const ashlar::cpu::KernelTable ashlar::cpu::kAvx512Kernels =
-    ashlar::cpu::avx512::MakeTable("avx512", ASHLAR_BF16_DOT);
+    ashlar::cpu::avx512::MakeTable("avx512");

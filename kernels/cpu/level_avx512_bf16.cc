@@ -2,4 +2,4 @@
 #include "level_table.h"
 
 const ashlar::cpu::KernelTable ashlar::cpu::kAvx512Bf16Kernels =
-    ashlar::cpu::avx512_bf16::MakeTable("avx512-bf16", ASHLAR_BF16_DOT);
+    ashlar::cpu::avx512_bf16::MakeTable("avx512-bf16");

@@ -2,4 +2,4 @@
 #include "level_table.h"
 
 const ashlar::cpu::KernelTable ashlar::cpu::kAvx512VnniKernels =
-    ashlar::cpu::avx512_vnni::MakeTable("avx512-vnni", ASHLAR_BF16_DOT);
+    ashlar::cpu::avx512_vnni::MakeTable("avx512-vnni");

@@ -2,4 +2,4 @@
 #include "level_table.h"
 
 const ashlar::cpu::KernelTable ashlar::cpu::kPortableKernels =
-    ashlar::cpu::portable::MakeTable("portable", ASHLAR_BF16_DOT);
+    ashlar::cpu::portable::MakeTable("portable");

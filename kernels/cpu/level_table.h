@@ -3,25 +3,18 @@
 
 #include "attend.h"
 #include "float_matmul.h"
+#ifdef ASHLAR_CPU_TILES
+#include "bf16_tiles.h"
+#endif
 #include "level.h"
 #include "quant_matmul.h"
 #include "row_ops.h"
 
-namespace ashlar::cpu {
+namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
 
-#ifdef __AVX512BF16__
-#define ASHLAR_BF16_DOT true, ASHLAR_CPU_LEVEL::MatmulBf16Dot
-#else
-#define ASHLAR_BF16_DOT false, nullptr
-#endif
-
-namespace ASHLAR_CPU_LEVEL {
-
-constexpr KernelTable MakeTable(const char* name, bool bf16_dot,
-                                void (*matmul_bf16_dot)(const FloatMatmul&)) {
+constexpr KernelTable MakeTable(const char* name) {
   return {.name = name,
           .q8_offset = kQ8Offset,
-          .has_bf16_dot = bf16_dot,
           .quantize_row = QuantizeRow,
           .matmul_quant = {MatmulQuant<Packed<0>>, MatmulQuant<Packed<1>>, MatmulQuant<Packed<2>>,
                            MatmulQuant<Packed<3>>, MatmulQuant<Packed<4>>, MatmulQuant<Packed<5>>,
@@ -29,7 +22,13 @@ constexpr KernelTable MakeTable(const char* name, bool bf16_dot,
           .matmul_f32 = MatmulFloat<ReadF32>,
           .matmul_f16 = MatmulFloat<ReadF16>,
           .matmul_bf16 = MatmulFloat<ReadBf16>,
-          .matmul_bf16_dot = matmul_bf16_dot,
+#ifdef __AVX512BF16__
+          .matmul_bf16_dot = MatmulBf16Dot,
+#endif
+#ifdef ASHLAR_CPU_TILES
+          .matmul_bf16_tiles = MatmulBf16Tiles,
+          .tile_bf16_rows = TileBf16Rows,
+#endif
           .rms_norm_row = RmsNormRow,
           .add_row = AddRow,
           .silu_row = SiluRow,
@@ -42,5 +41,4 @@ constexpr KernelTable MakeTable(const char* name, bool bf16_dot,
           .attend = Attend};
 }
 
-}  // namespace ASHLAR_CPU_LEVEL
-}  // namespace ashlar::cpu
+}  // namespace ashlar::cpu::ASHLAR_CPU_LEVEL

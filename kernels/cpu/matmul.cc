@@ -36,7 +36,7 @@ const int32_t* Starts(Scratch& scratch, const WeightPart& part, const QuantRows&
 }
 
 struct Bf16Rows {
-  const uint16_t* data = nullptr;
+  uint16_t* data = nullptr;
   int64_t stride = 0;  // elements, a multiple of 32, zeros behind k
 };
 Bf16Rows ToBf16(ashlar_device& device, const ashlar_tensor& x) {
@@ -52,14 +52,42 @@ Bf16Rows ToBf16(ashlar_device& device, const ashlar_tensor& x) {
   return {rows, stride};
 }
 
+// Those rows as tiles, the last of them filled up with zeros.
+Bf16Rows ToBf16Tiles(ashlar_device& device, const Bf16Rows& rows, int64_t m) {
+  const int64_t groups = (m + 15) / 16, group = 16 * rows.stride;
+  auto* tiles = device.x_tiles.Get<uint16_t>(groups * group);
+  if (tiles == nullptr) return {};
+  ForRanges(device, groups, group * 2, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      device.kernels.tile_bf16_rows(tiles + i * group, rows.data + i * group, rows.stride,
+                                    m - 16 * i < 16 ? m - 16 * i : 16);
+  });
+  return {tiles, rows.stride};
+}
+
+using FloatKernel = void (*)(const FloatMatmul& args);
+
 struct Inputs {
   QuantRows quant;
   const int32_t* start[ASHLAR_MAX_PARTS] = {};
+  FloatKernel bf16_kernel = nullptr;  // null: bf16 weights meet x as it is
   Bf16Rows bf16;
 };
 
-bool UsesBf16Dot(const ashlar_device& device, const WeightPart& part) {
-  return part.dtype == ASHLAR_BF16 && device.kernels.has_bf16_dot;
+// Tiles pay from a whole one on, and change the order of sums.
+bool UsesBf16Tiles(const ashlar_device& device, int64_t m) {
+  return device.kernels.matmul_bf16_tiles != nullptr && !device.invariant && m >= 16;
+}
+
+// False without memory.
+bool PrepareBf16(ashlar_device& device, const ashlar_tensor& x, Inputs& in) {
+  const int64_t m = x.shape[0];
+  const bool tiles = UsesBf16Tiles(device, m);
+  in.bf16_kernel = tiles ? device.kernels.matmul_bf16_tiles : device.kernels.matmul_bf16_dot;
+  if (in.bf16_kernel == nullptr) return true;
+  in.bf16 = ToBf16(device, x);
+  if (tiles && in.bf16.data != nullptr) in.bf16 = ToBf16Tiles(device, in.bf16, m);
+  return in.bf16.data != nullptr;
 }
 
 // Tiles [begin, end) of one part.
@@ -95,10 +123,10 @@ void RunTiles(const ashlar_device& device, const WeightPart& part, const Inputs&
                    .out = to,
                    .out_stride = out_stride,
                    .bias = part_bias};
-  if (UsesBf16Dot(device, part)) {
+  if (part.dtype == ASHLAR_BF16 && in.bf16_kernel != nullptr) {
     args.x = in.bf16.data;
     args.x_stride = in.bf16.stride;
-    kernels.matmul_bf16_dot(args);
+    in.bf16_kernel(args);
   } else if (part.dtype == ASHLAR_BF16) {
     kernels.matmul_bf16(args);
   } else if (part.dtype == ASHLAR_F16) {
@@ -139,7 +167,7 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
   bool quant = false, bf16 = false;
   for (const WeightPart& part : weight.parts) {
     quant |= part.quant >= 0;
-    bf16 |= UsesBf16Dot(device, part);
+    bf16 |= part.dtype == ASHLAR_BF16;
   }
   if (quant && (in.quant = Quantize(device, x)).codes == nullptr)
     return Failed("matmul: no memory for activations");
@@ -150,8 +178,7 @@ int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
     in.start[i] = again ? in.start[i - 1] : Starts(device.x_start[i], part, in.quant);
     if (in.start[i] == nullptr) return Failed("matmul: no memory for activations");
   }
-  if (bf16 && (in.bf16 = ToBf16(device, x)).data == nullptr)
-    return Failed("matmul: no memory for activations");
+  if (bf16 && !PrepareBf16(device, x, in)) return Failed("matmul: no memory for activations");
 
   // Chunks of all parts, numbered through.
   int64_t first_chunk[ASHLAR_MAX_PARTS + 1] = {}, per_chunk[ASHLAR_MAX_PARTS];

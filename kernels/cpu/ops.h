@@ -1,4 +1,5 @@
-// The ops of the C table as they are carried out here; all are batch-invariant.
+// The ops of the C table as they are carried out here; all are batch-invariant, bf16 matmuls where
+// the device says so.
 #pragma once
 
 #include "ashlar_plugin.h"

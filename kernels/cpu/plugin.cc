@@ -43,7 +43,8 @@ int Open(const ashlar_open* args, ashlar_device** out) {
     if (args->threads < 0 || args->threads > kMostThreads)
       return Failed("open: " + std::to_string(args->threads) + " threads; 0 to " +
                     std::to_string(kMostThreads));
-    auto device = std::make_unique<ashlar_device>(KernelsFor(BestLevel()), args->threads);
+    auto device = std::make_unique<ashlar_device>(KernelsFor(BestLevel()), args->threads,
+                                                  args->invariant != 0);
     device->launches.resize(ashlar_cpu_row_count);
     *out = device.release();
     return ASHLAR_OK;

@@ -6,47 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "quant_dot.h"
+#include "quant_decode.h"
+#include "store_tile.h"
+#ifdef ASHLAR_CPU_TILES
+#include "quant_tiles.h"
+#endif
 
 namespace ashlar::cpu::ASHLAR_CPU_LEVEL {
 
-// Rows and tiles whose accumulators, one integer and one float, stay in
-// registers.
-#ifdef __AVX512F__
-inline constexpr int kDirectRows = 8;
-inline constexpr int kGemmRows = 6, kGemmTiles = 2;  // 24 of 32 registers
-#elif defined(__AVX2__)
-inline constexpr int kDirectRows = 2;  // two registers each, of 16
-inline constexpr int kGemmRows = 3, kGemmTiles = 1;
-#else
-inline constexpr int kDirectRows = 2;
-inline constexpr int kGemmRows = 2, kGemmTiles = 1;
-#endif
-inline constexpr int kMostDirectRows = 8;  // beyond, decoding once is cheaper
-inline constexpr int kChunkBlocks = 16;    // decoded at a time: 8 KiB a tile
-inline constexpr int64_t kRowBlock =
-    192;  // a multiple of kGemmRows; rows of x that pass decoded tiles
-
-ASHLAR_INLINE XBlocks RowsFrom(const QuantMatmul& a, bool halves, int64_t row, int64_t block) {
-  const int64_t blocks = a.x.k / kBlockColumns, starts = halves ? 2 : 1;
-  return {a.x.codes + row * a.x.k + block * kBlockColumns,
-          a.x.scale + row * blocks + block,
-          a.x.scaled_sum + row * blocks + block,
-          a.start + starts * (row * blocks + block),
-          a.x.k,
-          blocks};
-}
-
-// One tile's results of one row of x, with bias, to out.
 ASHLAR_INLINE void StoreTile(const QuantMatmul& a, int64_t row, int64_t tile, F32x16 value) {
   const int64_t column = tile * kTileRows;
-  float* out = a.out + row * a.out_stride + column;
-  const int64_t left = a.rows - column;
-  if (left >= kTileRows) {
-    Store(out, a.bias ? Add(value, Load(a.bias + column)) : value);
-  } else {
-    StoreFirst(out, a.bias ? Add(value, LoadFirst(a.bias + column, left)) : value, left);
-  }
+  StoreTile(a.out + row * a.out_stride + column, a.bias ? a.bias + column : nullptr,
+            a.rows - column, value);
 }
 
 template <class F, int kRows>
@@ -73,35 +44,6 @@ static __attribute__((noinline)) void DirectTiles(const QuantMatmul& a, int64_t 
   for (int64_t tile = begin; tile < end; ++tile) DirectRows<F, kDirectRows>(a, 0, tile);
 }
 
-struct Decoded {
-  alignas(64) uint8_t codes[kGemmTiles][512 * kChunkBlocks];
-  alignas(64) float scales[kGemmTiles][48 * kChunkBlocks];
-  alignas(64) float acc[kRowBlock][kGemmTiles * kTileRows];
-};
-
-// Decodes blocks [begin, begin + blocks) of a tile.
-template <class F>
-static __attribute__((noinline)) void Decode(const uint8_t* tile_codes, const uint8_t* tile_scales,
-                                             int64_t begin, int64_t blocks, uint8_t* codes,
-                                             float* scales) {
-  for (int64_t b = 0; b < blocks; ++b) {
-    const uint8_t* from = tile_codes + (begin + b) * F::kCodeBytes;
-    uint8_t* to = codes + 512 * b;
-    StoreBytes(to, F::template Codes<0>(from));
-    StoreBytes(to + 64, F::template Codes<1>(from));
-    StoreBytes(to + 128, F::template Codes<2>(from));
-    StoreBytes(to + 192, F::template Codes<3>(from));
-    StoreBytes(to + 256, F::template Codes<4>(from));
-    StoreBytes(to + 320, F::template Codes<5>(from));
-    StoreBytes(to + 384, F::template Codes<6>(from));
-    StoreBytes(to + 448, F::template Codes<7>(from));
-    const BlockScales s = F::Scales(tile_scales, begin + b);
-    Store(scales + 48 * b, s.low);
-    Store(scales + 48 * b + 16, s.high);
-    Store(scales + 48 * b + 32, s.minimum);
-  }
-}
-
 template <class U, int kRows>
 ASHLAR_INLINE void GemmRows(const QuantMatmul& a, int64_t row, int64_t block, int64_t blocks,
                             const Decoded& d, float* sums) {
@@ -119,19 +61,18 @@ ASHLAR_INLINE void GemmRows(const QuantMatmul& a, int64_t row, int64_t block, in
     for (int t = 0; t < kTiles; ++t) Store(sums + (r * kTiles + t) * kTileRows, acc[r][t]);
 }
 
-// Rows [row, row + rows) against decoded blocks; meanwhile fetches [ahead,
-// ahead + ahead_bytes) and the lines that the result goes to.
+// Rows [row, row + rows) against decoded blocks; meanwhile fetches `ahead` and the lines that the
+// result goes to.
 template <class U>
 static __attribute__((noinline)) void GemmBlocks(const QuantMatmul& a, int64_t row, int64_t rows,
                                                  int64_t block, int64_t blocks, Decoded& d,
-                                                 const uint8_t* ahead, int64_t ahead_bytes,
-                                                 const float* out) {
-  const int64_t fetch = ahead_bytes * kGemmRows / rows + 64;
-  const uint8_t* end = ahead + ahead_bytes;
+                                                 Ahead ahead, const float* out) {
   int64_t r = 0;
+#ifdef ASHLAR_CPU_TILES
+  r = TileBlocks<U>(a, row, rows, block, blocks, d, ahead);
+#endif
   for (; r + kGemmRows <= rows; r += kGemmRows) {
-    for (int64_t i = 0; i < fetch && ahead < end; i += 64, ahead += 64)
-      __builtin_prefetch(ahead, 0, 2);
+    ahead.FetchFor(kGemmRows);
     for (int i = 0; i < kGemmRows * kGemmTiles; ++i)
       __builtin_prefetch(out + (r + i / kGemmTiles) * a.out_stride + i % kGemmTiles * kTileRows, 1,
                          2);
@@ -158,7 +99,7 @@ static __attribute__((noinline)) void GemmTiles(const QuantMatmul& a, int64_t ti
       const uint8_t* scales = a.tiles + (tile + t) * a.tile_bytes;
       Decode<F>(scales + a.codes_offset, scales, block, blocks, d.codes[t], d.scales[t]);
     }
-    GemmBlocks<U>(a, row, rows, block, blocks, d, ahead, share,
+    GemmBlocks<U>(a, row, rows, block, blocks, d, {ahead, ahead + share, share / rows + 1},
                   a.out + row * a.out_stride + tile * kTileRows);
     ahead += share;
   }

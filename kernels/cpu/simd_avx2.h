@@ -136,6 +136,12 @@ ASHLAR_INLINE F32x16 ToFloat(I32x16 v) {
   return {_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)};
 }
 ASHLAR_INLINE I32x16 Set1I(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+ASHLAR_INLINE I32x16 LoadI(const int32_t* p) {
+  return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)p + 1)};
+}
+ASHLAR_INLINE I32x16 AddI(I32x16 v, I32x16 w) {
+  return {_mm256_add_epi32(v.a, w.a), _mm256_add_epi32(v.b, w.b)};
+}
 ASHLAR_INLINE int32_t ReduceAddI(I32x16 v) {
   const __m256i h = _mm256_add_epi32(v.a, v.b);
   __m128i q = _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));

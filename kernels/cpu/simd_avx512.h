@@ -86,6 +86,8 @@ ASHLAR_INLINE void StoreBf16(void* p, F32x16 v) {
 
 ASHLAR_INLINE F32x16 ToFloat(I32x16 v) { return _mm512_cvtepi32_ps(v); }
 ASHLAR_INLINE I32x16 Set1I(int32_t x) { return _mm512_set1_epi32(x); }
+ASHLAR_INLINE I32x16 LoadI(const int32_t* p) { return _mm512_loadu_si512(p); }
+ASHLAR_INLINE I32x16 AddI(I32x16 a, I32x16 b) { return _mm512_add_epi32(a, b); }
 ASHLAR_INLINE int32_t ReduceAddI(I32x16 v) { return _mm512_reduce_add_epi32(v); }
 // Rounds to nearest even and stores 16 bytes; lanes must fit. Returns them as integers.
 ASHLAR_INLINE I32x16 StoreInt8(int8_t* p, F32x16 v) {

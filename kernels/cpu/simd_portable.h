@@ -131,6 +131,15 @@ ASHLAR_INLINE I32x16 Set1I(int32_t x) {
   for (int i = 0; i < 16; ++i) r.v[i] = x;
   return r;
 }
+ASHLAR_INLINE I32x16 LoadI(const int32_t* p) {
+  I32x16 r;
+  memcpy(r.v, p, sizeof r.v);
+  return r;
+}
+ASHLAR_INLINE I32x16 AddI(I32x16 x, I32x16 y) {
+  for (int i = 0; i < 16; ++i) x.v[i] += y.v[i];
+  return x;
+}
 ASHLAR_INLINE int32_t ReduceAddI(I32x16 x) {
   int32_t sum = 0;
   for (int i = 0; i < 16; ++i) sum += x.v[i];
@@ -171,7 +180,11 @@ ASHLAR_INLINE U8x64 Broadcast4(const int8_t* x) {
   return ByteLanes([&](int i) { return (uint8_t)x[i & 3]; });
 }
 
+#ifdef ASHLAR_CPU_TILES
+inline constexpr int kQ8Offset = 128;
+#else
 inline constexpr int kQ8Offset = 0;
+#endif
 template <bool kSigned>
 ASHLAR_INLINE I32x16 Dot4(I32x16 acc, U8x64 w, U8x64 x) {
   for (int i = 0; i < 16; ++i)

@@ -1,4 +1,5 @@
-// Runs a test at every level that this machine has, each on one and three threads.
+// Runs a test at every level that this machine has and at the emulated one, each on one and three
+// threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,25 +10,28 @@
 #include <vector>
 
 #include "device.h"
+#include "emulated.h"
 #include "level.h"
 
 namespace ashlar::cpu {
 
 struct LevelCase {
-  CpuLevel level;
+  const KernelTable* kernels;
   int threads;
 };
 
 inline std::vector<LevelCase> LevelCases() {
-  std::vector<LevelCase> cases;
+  std::vector<const KernelTable*> tables = {&kAmxEmulatedKernels};
   for (int i = 0; i < kCpuLevelCount; ++i)
-    for (int threads : {1, 3})
-      if (Supported((CpuLevel)i)) cases.push_back({(CpuLevel)i, threads});
+    if (Supported((CpuLevel)i)) tables.push_back(&KernelsFor((CpuLevel)i));
+  std::vector<LevelCase> cases;
+  for (const KernelTable* table : tables)
+    for (int threads : {1, 3}) cases.push_back({table, threads});
   return cases;
 }
 
 inline std::string CaseName(const ::testing::TestParamInfo<LevelCase>& info) {
-  std::string name = KernelsFor(info.param.level).name;
+  std::string name = info.param.kernels->name;
   for (char& c : name)
     if (c == '-') c = '_';
   return name + "_" + std::to_string(info.param.threads);
@@ -35,7 +39,7 @@ inline std::string CaseName(const ::testing::TestParamInfo<LevelCase>& info) {
 
 class LevelTest : public ::testing::TestWithParam<LevelCase> {
  protected:
-  LevelTest() : device_(KernelsFor(GetParam().level), GetParam().threads), random_(Seed()) {}
+  LevelTest() : device_(*GetParam().kernels, GetParam().threads), random_(Seed()) {}
   void SetUp() override { RecordProperty("seed", std::to_string(Seed())); }
 
   static uint32_t Seed() {

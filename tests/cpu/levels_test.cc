@@ -13,9 +13,54 @@ TEST(Levels, TheBestIsSupportedAndPortableAlwaysIs) {
 TEST(Levels, NamesAreDistinct) {
   for (const LevelCase& a : LevelCases())
     for (const LevelCase& b : LevelCases())
-      if (a.level != b.level) {
-        EXPECT_STRNE(KernelsFor(a.level).name, KernelsFor(b.level).name);
+      if (a.kernels != b.kernels) {
+        EXPECT_STRNE(a.kernels->name, b.kernels->name);
       }
+}
+
+// A server CPU with AMX, as CPUID describes it under a Linux that grants tiles.
+CpuWords AmxServer() {
+  return {.one_c = 1u << 28 | 1u << 12 | 1u << 29,
+          .seven_b = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
+          .seven_c = 1u << 11,
+          .seven_d = 1u << 22 | 1u << 24 | 1u << 25,
+          .seven_one_a = 1u << 4 | 1u << 5,
+          .saved_states = 0x600e7,
+          .tiles_granted = true};
+}
+
+TEST(Levels, AmxNeedsEveryFeatureItsRegistersSavedAndTheGrant) {
+  EXPECT_EQ(LevelsOf(AmxServer()).best, CpuLevel::kAmx);
+  for (int bit : {22, 24, 25}) {
+    CpuWords without = AmxServer();
+    without.seven_d &= ~(1u << bit);
+    EXPECT_EQ(LevelsOf(without).best, CpuLevel::kAvx512Bf16) << bit;
+  }
+  for (uint64_t state : {0x20000, 0x40000}) {
+    CpuWords without = AmxServer();
+    without.saved_states &= ~state;
+    EXPECT_EQ(LevelsOf(without).best, CpuLevel::kAvx512Bf16) << state;
+  }
+  CpuWords refused = AmxServer();
+  refused.tiles_granted = false;
+  EXPECT_EQ(LevelsOf(refused).best, CpuLevel::kAvx512Bf16);
+}
+
+TEST(Levels, RegistersThatAreNotSavedAreNotUsed) {
+  CpuWords words = AmxServer();
+  words.saved_states = 0x7;
+  EXPECT_EQ(LevelsOf(words).best, CpuLevel::kAvx2Vnni);
+  words.saved_states = 0x3;
+  EXPECT_EQ(LevelsOf(words).best, CpuLevel::kPortable);
+  EXPECT_EQ(LevelsOf({}).best, CpuLevel::kPortable);
+}
+
+TEST(Levels, WideRegistersWithoutDotProductsYieldToNarrowOnesWithThem) {
+  CpuWords words = AmxServer();
+  words.seven_c = 0;
+  EXPECT_EQ(LevelsOf(words).best, CpuLevel::kAvx2Vnni);
+  words.seven_one_a = 0;
+  EXPECT_EQ(LevelsOf(words).best, CpuLevel::kAvx512);
 }
 
 class RowKernels : public LevelTest {
