@@ -10,7 +10,7 @@ import cluster
 
 MODULES = ["test_install", "test_admission", "test_loading", "test_rollouts", "test_faults", "test_protocol",
            "test_operator", "test_webhook", "test_chart", "test_rights", "test_uninstall"]
-SIDE_BY_SIDE = 5
+SIDE_BY_SIDE = 6
 
 
 def tests_of(suite):

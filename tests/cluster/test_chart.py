@@ -9,6 +9,7 @@ import yaml
 import cluster
 from case import ClusterTest, alone
 from cluster import Refused, model, quick_demo
+from prometheus import Prometheus
 
 CRD = "inferencemodels.ashlar.dev"
 
@@ -30,11 +31,22 @@ class Chart(ClusterTest):
         self.know_optional_kinds()
         self.c.install("upgrade")
         self.c.wait("KEDA's object", lambda: self.c.get("ScaledObject", "watched"))
-        self.c.wait("the monitor", lambda: self.c.get("PodMonitor", "watched"))
+        monitor = self.c.wait("the monitor", lambda: self.c.get("PodMonitor", "watched"))
         target = self.c.get("ScaledObject", "watched")["spec"]["scaleTargetRef"]
         self.assertEqual((target["kind"], target["name"]), ("InferenceModel", "watched"))
         self.c.wait_condition("watched", "Degraded", "False")
         self.c.wait("the set", lambda: self.c.get("LeaderWorkerSet", "spread"))
+        self.scraped(monitor, self.c.get("ScaledObject", "watched")["spec"]["triggers"][0]["metadata"]["query"])
+
+    def scraped(self, monitor, query):
+        """The monitors lead a Prometheus to the pods of the model and of the hooks, and what KEDA asks of it has an answer."""
+        hooks = self.c.wait("the hooks' monitor", lambda: self.c.get("PodMonitor", "ashlar-hooks", cluster.OPERATOR))
+        prometheus = Prometheus(self.c, monitor, hooks)
+        self.addCleanup(prometheus.kill)
+        pods = {p["metadata"]["name"] for p in self.c.pods("watched") + self.c.list("Pod", cluster.OPERATOR, "app.kubernetes.io/name=ashlar-hooks")}
+        self.c.wait("the scrapes", lambda: {labels["pod"] for labels, _ in prometheus.query("up == 1")} == pods)
+        [(_, waiting)] = self.c.wait("KEDA's query", lambda: prometheus.query(query))
+        self.assertEqual(waiting, 0)
 
     @alone
     def test_2_an_upgrade_restarts_no_pod_and_locks_no_object_in(self):
