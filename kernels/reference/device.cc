@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <system_error>
 
@@ -13,7 +14,7 @@ ashlar_device::ashlar_device(int threads)
 namespace ashlar::reference {
 namespace {
 
-constexpr uintptr_t kAlignment = 64;
+constexpr size_t kAlignment = 64;
 
 }  // namespace
 
@@ -42,13 +43,14 @@ void Close(ashlar_device* device) { delete device; }
 // calloc leaves fresh pages untouched, so a large arena costs nothing until it is written. The
 // pointer that free() needs stands just before the aligned block.
 int Alloc(ashlar_device*, int64_t bytes, void** out) {
-  constexpr size_t kSlack = kAlignment + sizeof(void*);
   if (bytes < 0) return Failed("a negative number of bytes");
-  void* raw = std::calloc(1, static_cast<size_t>(bytes) + kSlack);
+  const auto size = static_cast<size_t>(bytes);
+  size_t room = size + kAlignment;
+  void* raw = std::calloc(1, room + sizeof(void*));
   if (raw == nullptr) return Failed("out of memory: " + std::to_string(bytes) + " bytes");
-  const uintptr_t first = reinterpret_cast<uintptr_t>(raw) + sizeof(void*);
-  void** aligned = reinterpret_cast<void**>((first + kAlignment - 1) / kAlignment * kAlignment);
-  aligned[-1] = raw;
+  void* aligned = static_cast<void**>(raw) + 1;
+  std::align(kAlignment, size, aligned, room);
+  static_cast<void**>(aligned)[-1] = raw;
   *out = aligned;
   return ASHLAR_OK;
 }

@@ -33,6 +33,7 @@ int32_t DrawRow(const float* logits, int64_t vocab, const ashlar_draw& draw) {
   if (draw.top_k > 0 && draw.top_k < vocab) ids.resize(static_cast<size_t>(draw.top_k));
   const double best = logits[ids[0]];
   std::vector<double> weights;
+  weights.reserve(ids.size());
   for (int32_t id : ids) weights.push_back(std::exp((logits[id] - best) / draw.temperature));
   if (draw.top_p < 1) {
     const double enough = draw.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace ashlar {
@@ -16,7 +16,8 @@ namespace {
 Problem CannotOpen(const std::string& path, int error) {
   std::string next = error == EACCES ? "give the user that runs ashlar read access"
                                      : "check the path and the mount";
-  return {path, fmt::format("cannot be read: {}", std::strerror(error)), "a readable file", next};
+  return {path, fmt::format("cannot be read: {}", std::generic_category().message(error)),
+          "a readable file", next};
 }
 
 }  // namespace
