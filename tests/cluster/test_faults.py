@@ -50,6 +50,7 @@ class Faults(ClusterTest):
                        "spec": {"taints": [taint]}})
         self.addCleanup(self.delete, "node-c", "Node")
         self.c.add_node("node-c", 3)
+        self.c.wait("the node has room", lambda: self.c.get("Node", "node-c")["status"].get("allocatable"))
         self.c.wait("the node is ready", lambda: [t["key"] for t in self.c.get("Node", "node-c")["spec"]["taints"]] == [taint["key"]])
         there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-c"]}]}
         self.apply(quick_demo("moved", pod={"tolerations": [{"key": "test/moved", "operator": "Exists"}], "affinity": {"nodeAffinity": {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 const leaseNamespace = "kube-node-lease"
@@ -33,18 +34,21 @@ func (k *kubelet) register(ctx context.Context, labels string) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	node, err = nodes.Get(ctx, k.node, metav1.GetOptions{})
-	if err != nil {
+	// Others write to a new node too.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := nodes.Get(ctx, k.node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now := metav1.Now()
+		node.Status = corev1.NodeStatus{Capacity: resources, Allocatable: resources,
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.244.0.1"}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now}},
+			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"}}
+		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 		return err
-	}
-	now := metav1.Now()
-	node.Status = corev1.NodeStatus{Capacity: resources, Allocatable: resources,
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.244.0.1"}},
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
-			Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now}},
-		NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"}}
-	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // renewLease tells the control plane that the node lives.
