@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
+#include "base/float8.h"
 #include "base/half.h"
 #include "engine/sampler.h"
 #include "plan/layout.h"
@@ -26,6 +27,10 @@ float Value(uint64_t index) {
 void Store(std::byte* to, DType dtype, float value) {
   if (dtype == DType::kF32) {
     std::memcpy(to, &value, sizeof value);
+    return;
+  }
+  if (dtype == DType::kF8E4M3) {
+    *to = std::byte{FloatToF8E4M3(value)};
     return;
   }
   uint16_t half = dtype == DType::kBF16 ? FloatToBFloat16(value) : FloatToHalf(value);

@@ -49,7 +49,7 @@ TEST(SelfTest, PassesForTheReferenceInEveryLayoutBlockAndDType) {
   auto device = OpenTwisted();  // copies to and fro, as a GPU would
   auto reference = toy::OpenReference();
   for (const LayoutInfo& layout : kLayouts) {
-    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
       auto results = RunSelfTest(MakePlan(layout.layout, dtype, 16, 16), *device, *reference);
       ASSERT_TRUE(results.ok()) << Text(results.problems());
       ASSERT_EQ(results->size(), 2u);
@@ -70,14 +70,17 @@ TEST(SelfTest, FailsForEachWayToBeWrong) {
   auto device = OpenTwisted();
   auto reference = toy::OpenReference();
   Plan plan = MakePlan(KvLayout::kLBHNC, DType::kBF16, 16, 16);
+  Plan eight_bits = MakePlan(KvLayout::kLBHNC, DType::kF8E4M3, 16, 16);
   int& twist = Setting("ashlar_test_twist");
   for (int wrong : {1, 2, 3, 4}) {
-    twist = wrong;
-    auto results = RunSelfTest(plan, *device, *reference);
-    twist = 0;
-    ASSERT_TRUE(results.ok());
-    EXPECT_EQ(results->at(0).passed(), wrong == 2) << "twist " << wrong;  // no window, no edge
-    EXPECT_FALSE(results->at(1).passed()) << "twist " << wrong;
+    for (const Plan* of : {&plan, &eight_bits}) {
+      twist = wrong;
+      auto results = RunSelfTest(*of, *device, *reference);
+      twist = 0;
+      ASSERT_TRUE(results.ok());
+      EXPECT_EQ(results->at(0).passed(), wrong == 2) << "twist " << wrong;  // no window, no edge
+      EXPECT_FALSE(results->at(1).passed()) << "twist " << wrong;
+    }
   }
   twist = 5;
   auto results = RunSelfTest(plan, *device, *reference);
