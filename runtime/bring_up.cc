@@ -145,6 +145,10 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
                      {{run.spec.origins.Place("source.path"), "is a config.json without weights",
                        "a .gguf or a folder of safetensors", "use ashlar plan for a config.json"}}};
   }
+  // The tokenizer of a large vocabulary takes longer than the weights of a small model: it is built
+  // on another core meanwhile.
+  std::future<Result<ModelText>> text =
+      std::async(std::launch::async, [&checkpoint] { return LoadModelText(checkpoint); });
   watch.Lap("source");
 
   std::string directory = plugin_directory.empty() ? DefaultPluginDirectory() : plugin_directory;
@@ -171,17 +175,11 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   run.device = std::move(*device);
   run.reference = std::move(*reference);
 
-  // The tokenizer is built on another core while the weights are carried in.
-  std::future<Result<ModelText>> text =
-      std::async(std::launch::async, [&] { return LoadModelText(checkpoint); });
   LoadLog progress(run.plan.model_name);
   Result<ModelWeights> weights = LoadWeights(
       checkpoint, run.source.config, *run.device,
       [&](int64_t done, int64_t total) { progress(done, total); },
       /*fp8=*/run.plan.quantization == "fp8");
-  Result<ModelText> loaded_text = text.get();
-  if (!loaded_text) return Rejection{ReadyCheck::kSource, loaded_text.problems()};
-  run.text = std::move(*loaded_text);
   if (!weights) return Rejection{ReadyCheck::kWeights, weights.problems()};
   readiness.Pass(ReadyCheck::kWeights);
   watch.Lap("weights");
@@ -204,9 +202,13 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
       Engine::Start(run.plan, *run.device, std::move(*weights), std::move(*arena),
                     EngineOptions(run.spec, run.plan), std::move(parts));
   if (!engine) return Rejection{ReadyCheck::kEngine, engine.problems()};
+  watch.Lap("engine");
+  Result<ModelText> loaded_text = text.get();
+  if (!loaded_text) return Rejection{ReadyCheck::kSource, loaded_text.problems()};
+  run.text = std::move(*loaded_text);
   run.engine = std::move(*engine);
   readiness.Pass(ReadyCheck::kEngine);
-  watch.Lap("engine");
+  watch.Lap("text");
   return std::nullopt;
 }
 
