@@ -57,6 +57,7 @@ using Error = ASHLAR_VENDOR(Error_t);
 constexpr Error kSuccess = ASHLAR_VENDOR(Success);
 constexpr Error kNoDevice = ASHLAR_VENDOR(ErrorNoDevice);
 constexpr Error kOldDriver = ASHLAR_VENDOR(ErrorInsufficientDriver);
+constexpr Error kNoMemory = ASHLAR_VENDOR(ErrorMemoryAllocation);
 
 inline const char* Text(Error error) { return ASHLAR_VENDOR(GetErrorString)(error); }
 // The error of the launch just made, which is then forgotten.

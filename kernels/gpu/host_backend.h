@@ -28,6 +28,7 @@ using Error = int;
 constexpr Error kSuccess = 0;
 constexpr Error kNoDevice = 100;
 constexpr Error kOldDriver = 35;
+constexpr Error kNoMemory = 2;
 
 inline const char* Text(Error error) {
   return error == kSuccess ? "no error" : error == kNoDevice ? "no device" : "out of memory";
@@ -46,7 +47,7 @@ Error ReadFacts(int index, Facts* facts);
 
 inline Error Alloc(void** out, size_t bytes) {
   *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return *out == nullptr ? 2 : kSuccess;
+  return *out == nullptr ? kNoMemory : kSuccess;
 }
 inline Error Free(void* memory) { return std::free(memory), kSuccess; }
 inline Error AllocPinned(void** out, size_t bytes) { return Alloc(out, bytes); }

@@ -7,7 +7,11 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
+#if defined(ASHLAR_GPU_HOST)
+constexpr int64_t kHalfBytes = 16 << 10;  // so that small matrices take several turns
+#else
 constexpr int64_t kHalfBytes = 32 << 20;
+#endif
 constexpr int64_t kThreadBytes = 1 << 20;  // what is worth a thread
 constexpr int64_t kMostThreads = 8;        // beyond it memory, not the cores, is the limit
 
@@ -57,21 +61,38 @@ gpu::Error Staging::WaitFor(Half& half) {
   return gpu::Wait(half.copied);
 }
 
-gpu::Error Staging::Upload(char* to, int64_t rows, int64_t row_bytes, const Fill& fill) {
-  gpu::Error error = Prepare(std::max(kHalfBytes, row_bytes));
-  const int64_t step = error == gpu::kSuccess ? half_bytes_ / row_bytes : rows;
+gpu::Error Staging::Carry(int64_t rows, int64_t row_bytes, const Fill& fill, const Send& send) {
+  gpu::Error error = Prepare(LandingBytes(row_bytes));
+  const int64_t step = LandingBytes(row_bytes) / row_bytes;
   for (int64_t first = 0; first < rows && error == gpu::kSuccess; first += step, turn_ ^= 1) {
     Half& half = halves_[static_cast<size_t>(turn_)];
     const int64_t count = std::min(step, rows - first);
     error = WaitFor(half);
     if (error != gpu::kSuccess) break;
     FillTogether(fill, first, count, row_bytes, static_cast<char*>(half.memory));
-    error = gpu::CopyIn(to + first * row_bytes, half.memory, static_cast<size_t>(count * row_bytes),
-                        nullptr);
+    error = send(first, count, half.memory);
     if (error == gpu::kSuccess) error = gpu::Record(half.copied, nullptr);
     half.in_flight = error == gpu::kSuccess;
   }
   return error;
 }
+
+gpu::Error Staging::Upload(char* to, int64_t rows, int64_t row_bytes, const Fill& fill) {
+  return Carry(rows, row_bytes, fill, [&](int64_t first, int64_t count, const void* from) {
+    return gpu::CopyIn(to + first * row_bytes, from, static_cast<size_t>(count * row_bytes),
+                       nullptr);
+  });
+}
+
+gpu::Error Staging::Land(char* landing, int64_t rows, int64_t row_bytes, const Fill& fill,
+                         const Use& use) {
+  return Carry(rows, row_bytes, fill, [&](int64_t first, int64_t count, const void* from) {
+    const gpu::Error error =
+        gpu::CopyIn(landing, from, static_cast<size_t>(count * row_bytes), nullptr);
+    return error == gpu::kSuccess ? use(first, count) : error;
+  });
+}
+
+int64_t Staging::LandingBytes(int64_t row_bytes) { return std::max(kHalfBytes, row_bytes); }
 
 }  // namespace ashlar::gpu_kernels

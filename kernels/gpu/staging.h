@@ -22,12 +22,21 @@ class Staging {
   using Fill = std::function<void(int64_t first, int64_t count, char* out)>;
   gpu::Error Upload(char* to, int64_t rows, int64_t row_bytes, const Fill& fill);
 
+  // Brings the rows to `landing`, LandingBytes of the device's, as many at a time as it holds, and
+  // each time calls use(first, count), which launches on the null stream what reads them there.
+  using Use = std::function<gpu::Error(int64_t first, int64_t count)>;
+  gpu::Error Land(char* landing, int64_t rows, int64_t row_bytes, const Fill& fill, const Use& use);
+  static int64_t LandingBytes(int64_t row_bytes);
+
  private:
   struct Half {
     void* memory = nullptr;
     gpu::Event copied = nullptr;
     bool in_flight = false;
   };
+  // Calls send(first, count, from) for rows that have been filled.
+  using Send = std::function<gpu::Error(int64_t first, int64_t count, const void* from)>;
+  gpu::Error Carry(int64_t rows, int64_t row_bytes, const Fill& fill, const Send& send);
   gpu::Error Prepare(int64_t bytes);
   gpu::Error WaitFor(Half& half);
 

@@ -1,13 +1,12 @@
 #include "weight.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
 
 #include "device.h"
 #include "matrix.h"
+#include "quantize.h"
 #include "reference/dequantize.h"
 
 namespace ashlar::gpu_kernels {
@@ -48,20 +47,7 @@ const char* Refusal(const ashlar_weight_desc& desc) {
   return nullptr;
 }
 
-// One row as float8, and what it is to be multiplied by: NaN when a value is not finite, so that a
-// damaged weight shows.
-float ToF8(const float* row, int64_t cols, F8* out) {
-  float largest = 0, nothing = 0;
-  for (int64_t i = 0; i < cols; ++i) {
-    largest = std::max(largest, std::fabs(row[i]));
-    nothing += row[i] * 0.0f;
-  }
-  const float inverse = largest > 0 ? kLargestF8 / largest : 0;
-  for (int64_t i = 0; i < cols; ++i) out[i] = Store<F8>(row[i] * inverse);
-  return largest / kLargestF8 + nothing;
-}
-
-// Brings a part's rows to what is stored of them.
+// Brings a part's rows to what is stored of them, unless that is float8.
 class Converter {
  public:
   Converter(const ashlar_weight_desc& desc, int32_t part, const void* source)
@@ -69,13 +55,11 @@ class Converter {
         from_(desc.dtype[part]),
         to_(Stored(desc, part)),
         row_bytes_(Pitch(desc) * ElementBytes(to_)),
-        source_(static_cast<const char*>(source)),
-        scales_(static_cast<size_t>(to_ == ASHLAR_F8_E4M3 ? desc.rows[part] : 0)) {
+        source_(static_cast<const char*>(source)) {
     const reference::BlockShape block = reference::WeightBlock(from_);
     source_bytes_ = desc.cols / block.elements * block.bytes;
   }
   int64_t row_bytes() const { return row_bytes_; }
-  const std::vector<float>& scales() const { return scales_; }
 
   // Several threads may convert rows of their own.
   void Convert(int64_t first, int64_t count, char* out) {
@@ -87,13 +71,9 @@ class Converter {
         std::memcpy(out, source, static_cast<size_t>(bytes));
       } else {
         reference::Dequantize(from_, source, cols_, row.data());
-        if (to_ == ASHLAR_F8_E4M3) {
-          scales_[static_cast<size_t>(i)] = ToF8(row.data(), cols_, reinterpret_cast<F8*>(out));
-        } else {
-          for (int64_t col = 0; col < cols_; ++col) {
-            const BF16 value = Store<BF16>(row[static_cast<size_t>(col)]);
-            std::memcpy(out + col * 2, &value, sizeof value);
-          }
+        for (int64_t col = 0; col < cols_; ++col) {
+          const BF16 value = Store<BF16>(row[static_cast<size_t>(col)]);
+          std::memcpy(out + col * 2, &value, sizeof value);
         }
       }
       std::memset(out + bytes, 0, static_cast<size_t>(row_bytes_ - bytes));
@@ -105,20 +85,32 @@ class Converter {
   ashlar_dtype from_, to_;
   int64_t row_bytes_, source_bytes_ = 0;
   const char* source_;
-  std::vector<float> scales_;
 };
 
-int Upload(ashlar_device* device, Converter& converter, int64_t rows, char* to, float* scales) {
-  const gpu::Error error = device->staging.Upload(
+gpu::Error Upload(ashlar_device* device, Converter converter, int64_t rows, char* to) {
+  return device->staging.Upload(
       to, rows, converter.row_bytes(),
       [&](int64_t first, int64_t count, char* out) { converter.Convert(first, count, out); });
-  if (error != gpu::kSuccess || scales == nullptr) return Checked(error, "weight_create");
-  const float* from = converter.scales().data();
-  return Checked(device->staging.Upload(reinterpret_cast<char*>(scales), rows, sizeof(float),
-                                        [from](int64_t first, int64_t count, char* out) {
-                                          std::memcpy(out, from + first, count * sizeof(float));
-                                        }),
-                 "weight_create");
+}
+
+// As they are to the device's scratch, and from there as float8 to their place.
+gpu::Error UploadF8(ashlar_device* device, const char* source, int64_t rows, F8Rows p) {
+  const int64_t row_bytes = p.cols * ElementBytes(p.dtype);
+  void* landing = device->Scratch(Staging::LandingBytes(row_bytes));
+  if (landing == nullptr) return gpu::kNoMemory;
+  auto* to = static_cast<char*>(p.to);
+  float* scales = p.scales;
+  p.from = landing;
+  return device->staging.Land(
+      static_cast<char*>(landing), rows, row_bytes,
+      [&](int64_t first, int64_t count, char* out) {
+        std::memcpy(out, source + first * row_bytes, static_cast<size_t>(count * row_bytes));
+      },
+      [&](int64_t first, int64_t count) {
+        p.to = to + first * p.pitch;
+        p.scales = scales + first;
+        return LaunchToF8(device->facts.wave, nullptr, count, p);
+      });
 }
 
 // The part that row `first_row` of the stack begins, or the one before it when both are one matrix.
@@ -144,8 +136,11 @@ int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* cons
     for (int32_t i = 0; i < desc.parts; ++i) scales += PartBytes(desc, i) / 4;
   }
   for (int32_t i = 0; i < desc.parts; ++i) {
-    Converter converter(desc, i, sources[i]);
-    if (Upload(device, converter, desc.rows[i], to, scales) != ASHLAR_OK) return ASHLAR_FAILED;
+    const gpu::Error error =
+        scales == nullptr ? Upload(device, Converter(desc, i, sources[i]), desc.rows[i], to)
+                          : UploadF8(device, static_cast<const char*>(sources[i]), desc.rows[i],
+                                     {nullptr, desc.dtype[i], desc.cols, Pitch(desc), to, scales});
+    if (Checked(error, "weight_create") != ASHLAR_OK) return ASHLAR_FAILED;
     AddPart(weight, {Stored(desc, i), weight.rows, desc.rows[i], to, scales});
     weight.rows += desc.rows[i];
     to += PartBytes(desc, i);

@@ -214,6 +214,7 @@ void EmbedCase(const Context& c);
 void GatherCase(const Context& c);
 void NormCase(const Context& c);
 void MatmulCase(const Context& c);
+void Float8Case(const Context& c);
 void ProjectCase(const Context& c);
 void QkvCase(const Context& c);
 void AttentionCase(const Context& c);
@@ -229,6 +230,7 @@ inline constexpr Case kCases[] = {
     {"gather", GatherCase},
     {"norm", NormCase},
     {"matmul", MatmulCase},
+    {"float8", Float8Case},
     {"project", ProjectCase},
     {"qkv_prepare", QkvCase},
     {"attention", AttentionCase},

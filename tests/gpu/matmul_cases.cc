@@ -162,4 +162,53 @@ void MatmulCase(const Context& c) {
       op + " alone", what);
 }
 
+// A weight that is brought to float8, bit for bit: products with ones read values of it back. A row
+// is damaged, one is nothing.
+void Float8Case(const Context& c) {
+  constexpr int64_t kRead = 16;  // columns; with more of them x becomes float8 too
+  const int64_t rows = 16 * c.random.Int(1, 5) + c.random.Int(0, 3);
+  const int64_t cols = c.random.Pick({c.random.Int(1, 64), 64 * c.random.Int(1, 50)});
+  const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
+  const int64_t zero = c.random.Int(0, rows - 1), damaged = (zero + 1) % rows;
+  std::vector<float> values = c.random.Normals(rows * cols);
+  for (float& value : values) value = gpu_kernels::Rounded(dtype, value);
+  std::fill_n(values.begin() + zero * cols, cols, 0.0f);
+  values[static_cast<size_t>(damaged * cols + c.random.Int(0, cols - 1))] =
+      c.random.Pick({NAN, INFINITY, -INFINITY});
+
+  Problem p;
+  p.weight.desc.parts = 1, p.weight.desc.dtype[0] = dtype, p.weight.desc.rows[0] = rows;
+  p.weight.desc.cols = cols, p.weight.desc.fp8 = 1, p.weight.rows = rows;
+  p.weight.sources.emplace_back(values.size() * (dtype == ASHLAR_F32 ? 4 : 2));
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    gpu_kernels::StoreAs(dtype, p.weight.sources[0].data(), i, values[static_cast<size_t>(i)]);
+  }
+  p.m = kRead;
+  p.x.assign(static_cast<size_t>(kRead * cols), 0.0f);
+  std::vector<float> want;  // [kRead, rows]
+  for (int64_t i = 0; i < kRead; ++i) {
+    const int64_t col = c.random.Int(0, cols - 1);
+    p.x[static_cast<size_t>(i * cols + col)] = 1;
+    for (int64_t row = 0; row < rows; ++row) {
+      float largest = 0;
+      for (int64_t k = 0; k < cols; ++k) {
+        largest = std::max(largest, std::fabs(values[static_cast<size_t>(row * cols + k)]));
+      }
+      const float inverse = largest > 0 ? gpu_kernels::kLargestF8 / largest : 0;
+      const auto value = gpu_kernels::Store<gpu_kernels::F8>(
+          values[static_cast<size_t>(row * cols + col)] * inverse);
+      want.push_back(
+          row == damaged ? NAN : gpu_kernels::Load(value) * (largest / gpu_kernels::kLargestF8));
+    }
+  }
+  const std::vector<float> got = Run(c.plugin, p, 0, kRead);
+  size_t wrong = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (std::isnan(want[i]) ? !std::isnan(got[i]) : got[i] != want[i]) ++wrong;
+  }
+  c.report.Expect(wrong == 0, c.op,
+                  std::to_string(wrong) + " values of " + std::to_string(rows) + " x " +
+                      std::to_string(cols) + " from dtype " + std::to_string(dtype));
+}
+
 }  // namespace ashlar::gpu_test
