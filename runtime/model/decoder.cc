@@ -33,17 +33,22 @@ class Region {
   void* Take(int64_t count, DType dtype) {
     void* taken = base_ == nullptr ? nullptr : base_ + used_;
     used_ += RoundUp(count * Info(dtype).bytes, kAlignment);
+    most_ = std::max(most_, used_);
     return taken;
   }
+  // What was taken since `used` were is taken again.
+  void Return(int64_t used) { used_ = used; }
   int64_t used() const { return used_; }
+  int64_t most() const { return most_; }
 
  private:
   std::byte* base_;
-  int64_t used_ = 0;
+  int64_t used_ = 0, most_ = 0;
 };
 
 // Where each activation stands. What lies between the parts of a projection, `normed` and
-// `gate_up`, is the plugin's own when it carries them out as one op.
+// `gate_up`, is the plugin's own when it carries them out as one op. The attention half of a layer,
+// the other half and the head leave nothing to each other but `hidden`: they share memory.
 struct Activations {
   void *hidden, *normed, *branch, *qkv, *q, *attention, *gate_up, *mlp, *last_hidden, *logits;
 
@@ -53,12 +58,15 @@ struct Activations {
     hidden = region.Take(tokens * widths.hidden, dtype);
     normed = region.Take(parts ? tokens * widths.hidden : 0, dtype);
     branch = region.Take(parts || config.sandwich_norms ? tokens * widths.hidden : 0, dtype);
+    gate_up = region.Take(parts ? tokens * widths.gate_up : 0, dtype);
+    last_hidden = region.Take(logit_rows * widths.hidden, dtype);
+    const int64_t kept = region.used();
     qkv = region.Take(tokens * widths.qkv, dtype);
     q = region.Take(tokens * widths.q, dtype);
     attention = region.Take(tokens * widths.attention, dtype);
-    gate_up = region.Take(parts ? tokens * widths.gate_up : 0, dtype);
+    region.Return(kept);
     mlp = region.Take(tokens * widths.mlp, dtype);
-    last_hidden = region.Take(logit_rows * widths.hidden, dtype);
+    region.Return(kept);
     logits = region.Take(logit_rows * config.vocab, DType::kF32);
   }
 };
@@ -94,7 +102,7 @@ class Decoder final : public Forward {
     Region region(nullptr);
     Activations counted(region, config, device.plugin().activations(), tokens, logit_rows,
                         !device.has_project());
-    return region.used();
+    return region.most();
   }
 
   Result<Tensor> Run(const ModelWeights& weights, const std::vector<LayerKv>& kv,
@@ -263,7 +271,7 @@ int64_t ForwardWorkspaceBytes(const ModelConfig& config, DType activations, int 
                               int max_logit_rows) {
   Region region(nullptr);
   Activations counted(region, config, activations, max_tokens, max_logit_rows, true);
-  return region.used();
+  return region.most();
 }
 
 Result<std::unique_ptr<Forward>> Forward::Create(const ModelConfig& config, const Device& device,
