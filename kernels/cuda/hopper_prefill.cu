@@ -110,13 +110,13 @@ int MostParts(const AttentionParams& p, int tile_tokens, int multiprocessors) {
   return static_cast<int>(std::max<int64_t>(most, 1));
 }
 
-// Launches follow one another: they share one pair of counters and the memory for parts.
+// Launches follow one another: they share one pair of counters.
 class HopperPrefill final : public Prefill {
  public:
   static std::unique_ptr<Prefill> Open(int device) {
     if (!hopper::RunsOn(device)) return nullptr;
     std::unique_ptr<HopperPrefill> prefill(new HopperPrefill);
-    void *encode = nullptr, *taken = nullptr, *parts = nullptr;
+    void *encode = nullptr, *taken = nullptr;
     cudaDriverEntryPointQueryResult found{};
     if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
                                          cudaEnableDefault, &found) != cudaSuccess ||
@@ -126,8 +126,6 @@ class HopperPrefill final : public Prefill {
     if (gpu::Alloc(&taken, 2 * sizeof(int)) != gpu::kSuccess) return nullptr;
     prefill->encode_ = reinterpret_cast<Encode>(encode);
     prefill->taken_ = static_cast<int*>(taken);
-    if (gpu::Alloc(&parts, kPartsBytes) != gpu::kSuccess) return nullptr;
-    prefill->parts_ = static_cast<float*>(parts);
     gpu::Facts facts;
     // A stream of the caller's does not wait for the zeros by itself.
     if (gpu::ReadFacts(device, &facts) != gpu::kSuccess ||
@@ -139,10 +137,9 @@ class HopperPrefill final : public Prefill {
     return prefill;
   }
 
-  ~HopperPrefill() override {
-    (void)gpu::Free(taken_);
-    (void)gpu::Free(parts_);
-  }
+  ~HopperPrefill() override { (void)gpu::Free(taken_); }
+
+  int64_t PartsBytes() const override { return kPartsBytes; }
 
   bool Launch(gpu::Stream stream, const AttentionParams& p, gpu::Error* error) override {
     const ashlar_kv_view& kv = p.args.kv;
@@ -150,7 +147,7 @@ class HopperPrefill final : public Prefill {
     if (!Fits(p) || unit == 0) return false;
     hopper::AttentionParams params = KernelParams(p, unit, taken_);
     params.most_parts = MostParts(p, params.tile_tokens, multiprocessors_);
-    params.parts = parts_;
+    params.parts = p.parts;
     hopper::AttentionLaunch launch;
     launch.stream = stream;
     launch.head_dim = kv.head_dim;
@@ -173,7 +170,6 @@ class HopperPrefill final : public Prefill {
   Encode encode_ = nullptr;
   int multiprocessors_ = 0;
   int* taken_ = nullptr;  // see hopper::AttentionParams
-  float* parts_ = nullptr;
 };
 
 }  // namespace

@@ -91,6 +91,8 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   launch.tiles = !launch.decode || args->max_query * p.group > kTile;
   p.only_long = launch.decode;
   if (launch.tiles && IsNamed(row, ThisPlatform().prefill) && device->prefill != nullptr) {
+    p.parts = static_cast<float*>(device->Scratch(device->prefill->PartsBytes()));
+    if (p.parts == nullptr) return Failed("attention: out of memory for the parts of a sum");
     gpu::Error error = gpu::kSuccess;
     launch.tiles = !device->prefill->Launch(StreamOf(stream), p, &error);
     if (error != gpu::kSuccess) return Checked(error, "attention");

@@ -14,7 +14,7 @@ struct AttentionParams {
   bool aligned;                 // entries of the cache begin at multiples of 16 bytes
   bool aligned_q, aligned_out;  // so do the rows of q and of out
   bool only_long;               // tiles: skip sequences that DecodeKernel carries out
-  float* parts;                 // DecodeKernel: two parts of a sum for each block
+  float* parts;                 // DecodeKernel: two parts of a sum for each block; Prefill: its own
   uint32_t* arrivals;           // DecodeKernel: [sequences, kv_heads], 0 between launches
 };
 

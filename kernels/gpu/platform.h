@@ -47,6 +47,8 @@ struct AttentionParams;
 class Prefill {
  public:
   virtual ~Prefill() = default;
+  // Of memory that `params.parts` names at a launch, and that is free again after it.
+  virtual int64_t PartsBytes() const = 0;
   // False when it does not carry out such a call, and nothing was launched. Leaves sequences of up
   // to kTile rows out when `params.only_long`.
   virtual bool Launch(gpu::Stream stream, const AttentionParams& params, gpu::Error* error) = 0;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "model/config.h"
+#include "model/forward.h"
 #include "support/golden.h"
 #include "support/model_configs.h"
 
@@ -159,6 +160,18 @@ TEST(Models, ExtremesInRangeNeverOverflow) {
       }
     }
   }
+}
+
+// Beside hidden, its norm, a branch and the gates with their ups stands whatever is largest: the
+// attention half's QKV, queries and output, the other half, or the logits.
+TEST(Models, TheWorkspaceHoldsTheLargestOfWhatTakesTurns) {
+  const ModelConfig model = *ReadModelConfig(PublicConfig("llama-3.1-8b"), "");
+  const auto bytes = [&](int logit_rows) {
+    return ForwardWorkspaceBytes(model, DType::kBF16, 2048, logit_rows);
+  };
+  const int64_t kept = int64_t{2} * 2048 * (3 * 4096 + 2 * 14336);
+  EXPECT_EQ(bytes(64), kept + 64 * 4096 * 2 + int64_t{2} * 2048 * (6144 + 4096 + 4096));
+  EXPECT_EQ(bytes(256), kept + 256 * 4096 * 2 + int64_t{4} * 256 * 128256);
 }
 
 }  // namespace
