@@ -27,16 +27,15 @@ GPU_DEVICE T WaveSumThrough(T value) {
   return value;
 }
 
+// Of as many waves at most as lanes; op(value, 0) is the value.
 template <int kWave, class T, class Op>
 GPU_DEVICE T BlockReduce(T value, T* scratch, Op op) {
-  const int thread = gpu::ThreadX(), waves = gpu::ThreadsX() / kWave;
+  const int thread = gpu::ThreadX(), lane = thread % kWave, waves = gpu::ThreadsX() / kWave;
   value = WaveReduce<kWave>(value, op);
   gpu::SyncBlock();  // readers of an earlier result are done
-  if (thread % kWave == 0) scratch[thread / kWave] = value;
+  if (lane == 0) scratch[thread / kWave] = value;
   gpu::SyncBlock();
-  value = scratch[0];
-  for (int wave = 1; wave < waves; ++wave) value = op(value, scratch[wave]);
-  return value;
+  return WaveReduce<kWave>(lane < waves ? scratch[lane] : T{0}, op);
 }
 
 // The sum of the values of the threads before this one; *total that of all. As many waves at most

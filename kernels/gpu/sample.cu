@@ -2,6 +2,7 @@
 // after it. Bound by one read of the logits.
 #include "device.h"
 #include "ops.h"
+#include "sample_group.h"
 #include "sample_row.h"
 #include "shapes.h"
 
@@ -29,9 +30,8 @@ int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
   if (n == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "sample") != ASHLAR_OK) return ASHLAR_FAILED;
 
-  const int64_t slice_bytes = n * slices * static_cast<int64_t>(sizeof(Slice));
-  const int64_t candidate_bytes = n * slices * kMostCandidates * 8;
-  char* scratch = static_cast<char*>(device->Scratch(candidate_bytes + slice_bytes));
+  const int64_t groups = n * slices * kSliceGroups;
+  auto* scratch = static_cast<Group*>(device->Scratch(groups * int64_t{sizeof(Group)}));
   if (scratch == nullptr) return Failed("sample: out of memory");
   SampleParams p{};
   p.logits = static_cast<const float*>(logits.data);
@@ -40,15 +40,15 @@ int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
   p.vocab = static_cast<int>(vocab);
   p.slices = static_cast<int>(slices);
   p.draws = draws;
-  p.candidates = reinterpret_cast<uint64_t*>(scratch);
-  p.slice = reinterpret_cast<Slice*>(scratch + candidate_bytes);
+  p.groups = scratch;
   p.ids = ids;
-  const gpu::Grid grid{static_cast<unsigned>(slices), static_cast<unsigned>(n)};
+  constexpr int kAtOnce = kGroupThreads / kSliceThreads;
+  const gpu::Grid grid{static_cast<unsigned>((slices + kAtOnce - 1) / kAtOnce),
+                       static_cast<unsigned>(n)};
   const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto width) {
     constexpr int kWave = width;
     const gpu::Error first =
-        gpu::Launch(StreamOf(stream), grid, kSliceThreads,
-                    4 * kSliceThreads / kWave * sizeof(float), SliceKernel<kWave>, p);
+        gpu::Launch(StreamOf(stream), grid, kGroupThreads, 0, GroupKernel<kWave>, p);
     if (first != gpu::kSuccess) return first;
     return gpu::Launch(StreamOf(stream), {static_cast<unsigned>(n)}, kRowThreads, sizeof(RowShared),
                        RowKernel<kWave>, p);
