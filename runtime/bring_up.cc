@@ -174,6 +174,7 @@ std::optional<Rejection> BringUp(Running& run, const std::string& plugin_directo
   if (!reference) return Rejection{ReadyCheck::kPlatform, reference.problems()};
   run.device = std::move(*device);
   run.reference = std::move(*reference);
+  watch.Lap("device");
 
   LoadLog progress(run.plan.model_name);
   Result<ModelWeights> weights = LoadWeights(
