@@ -1,12 +1,13 @@
 // From the fused projection to attention's inputs, in one pass: norm of q and k heads, rotary
-// embedding, q to q_out, k and v to the cache. A wave takes some heads of one token. Bound by
-// bytes.
+// embedding, q to q_out, k and v to the cache. What stands here takes any head size, type and
+// alignment, prepare_eights.h the usual ones: a wave takes some heads of one token. Bound by bytes.
 #include <algorithm>
 #include <cmath>
 
 #include "device.h"
 #include "number.h"
 #include "ops.h"
+#include "prepare_eights.h"
 #include "shapes.h"
 #include "wave.h"
 
@@ -205,6 +206,14 @@ unsigned BlocksOfToken(const ashlar_qkv_prepare& a, const gpu::Facts& facts) {
 
 template <class In>
 gpu::Error LaunchPrepare(const gpu::Facts& facts, gpu::Stream stream, const ashlar_qkv_prepare& a) {
+  if constexpr (!std::is_same_v<In, float>) {
+    if (TakesEights(a)) {
+      return gpu::WithWave(facts.wave, [&](auto wave) {
+        constexpr int kWave = wave;
+        return LaunchEights<In, kWave>(facts, stream, a);
+      });
+    }
+  }
   const ashlar_kv_view& kv = a.kv;
   const auto place = static_cast<int64_t>(reinterpret_cast<uintptr_t>(kv.base)) | kv.block_stride |
                      kv.head_stride | kv.token_stride;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gpu/cases.h"
 #include "gpu/number.h"
+#include "gpu/stored.h"
 
 namespace ashlar::gpu_test {
 namespace {
@@ -189,8 +189,8 @@ void AttentionCase(const Context& c) {
       "attention alone", p.text);
 }
 
-// q in float32; k as the cache's type, one step of it where a value lies near a rounding boundary;
-// all else in the cache bit for bit.
+// q as its type, k as the cache's, one step of it where a value lies near a rounding boundary; all
+// else in the cache bit for bit.
 void QkvCase(const Context& c) {
   const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F8_E4M3});
   const int head_dim = c.random.Pick({32, 64, 80, 96, 128, 256}),
@@ -209,7 +209,8 @@ void QkvCase(const Context& c) {
   const int64_t row = int64_t{q_heads + 2 * kv_heads} * head_dim;
   // Some values are past the largest of 8 bits.
   const double spread = c.random.Chance(0.2) ? 300 : 1;
-  const std::vector<float> qkv = c.random.Normals(tokens * row, spread);
+  const ashlar_dtype in_type = PickFloat(c.random), out_type = PickFloat(c.random);
+  const std::vector<float> qkv = Rounded(in_type, c.random.Normals(tokens * row, spread));
   const std::vector<float> q_norm = c.random.Normals(head_dim), k_norm = c.random.Normals(head_dim);
   const bool norms = c.random.Chance(0.5), rotates = c.random.Chance(0.8);
   const int rotary = c.random.Chance(0.3) ? head_dim / 2 : head_dim;
@@ -221,15 +222,17 @@ void QkvCase(const Context& c) {
   std::vector<uint8_t> caches[2];
   for (int i = 0; i < 2; ++i) {
     const Side& side = i == 0 ? c.reference : c.plugin;
-    const Array<float> in(side, qkv, false), qn(side, q_norm), kn(side, k_norm);
-    const Array<float> freq(side, inv_freq, false);
-    const Array<float> out(side, std::vector<float>(size_t(tokens * q_heads * head_dim), NAN));
+    const ashlar_dtype in_dtype = i == 0 ? ASHLAR_F32 : in_type;
+    const ashlar_dtype out_dtype = i == 0 ? ASHLAR_F32 : out_type;
+    const Stored in(side, in_dtype, qkv);
+    const Array<float> qn(side, q_norm), kn(side, k_norm), freq(side, inv_freq, false);
+    const Stored out(side, out_dtype, std::vector<float>(size_t(tokens * q_heads * head_dim), NAN));
     const Array<int32_t> position(side, positions);
     const Array<int64_t> slot(side, slots);
     const Array<uint8_t> memory(side, arena);
     ashlar_qkv_prepare a{};
-    a.qkv = Dense(in.data(), ASHLAR_F32, {tokens, row});
-    a.q_out = Dense(out.data(), ASHLAR_F32, {tokens, q_heads, head_dim});
+    a.qkv = Dense(in.data(), in_dtype, {tokens, row});
+    a.q_out = Dense(out.data(), out_dtype, {tokens, q_heads, head_dim});
     if (norms) a.q_norm = Dense(qn.data(), ASHLAR_F32, {head_dim});
     if (norms) a.k_norm = Dense(kn.data(), ASHLAR_F32, {head_dim});
     a.eps = 1e-6f;
@@ -246,8 +249,11 @@ void QkvCase(const Context& c) {
     caches[i] = memory.Read();
   }
   const std::string what = "head " + std::to_string(head_dim) + " tokens " + std::to_string(tokens);
-  c.report.Compare("qkv_prepare q", what, q[1], q[0],
-                   std::vector<double>(q[0].size(), norms ? 3e-4 : 1e-4 * spread));
+  std::vector<double> near;
+  for (float value : q[0]) {
+    near.push_back((norms ? 3e-4 : 1e-4 * spread) + RoundingStep(out_type) * std::fabs(value));
+  }
+  c.report.Compare("qkv_prepare q", what, q[1], q[0], near);
   std::vector<float> got, want;
   std::vector<double> tolerance;
   const auto values = static_cast<int64_t>(caches[0].size()) / gpu_kernels::ElementBytes(dtype);

@@ -1,9 +1,10 @@
 #include "gpu/bench.h"
 
 namespace ashlar::gpu_test {
+namespace {
 
 // Norms, rotation and the write to the cache, 32 and 8 heads of 128.
-void PrepareBench(const Side& side) {
+void QkvBench(const Side& side) {
   constexpr int kHeads = 32, kKvHeads = 8, kDim = 128, kBlock = 16;
   constexpr int64_t kEntry = 2 * kDim * 2;
   for (int64_t tokens : {1, 8, 64, 256, 8192}) {
@@ -48,6 +49,52 @@ void PrepareBench(const Side& side) {
     std::snprintf(what, sizeof what, "qkv_prepare bf16 32/8 d128, %d tokens", int(tokens));
     Print(what, time, 2.0 * double(tokens * row * 2), 0);
   }
+}
+
+// Of the 8B shape: rows of 4,096, and of 14,336 behind the gate.
+void RowsBench(const Side& side) {
+  constexpr int64_t kHidden = 4096, kWidth = 14336;
+  for (int64_t tokens : {1, 2048, 8192}) {
+    const int copies = static_cast<int>(
+        std::clamp<int64_t>((int64_t{1} << 30) / (2 * kWidth * tokens * 2), 2, 64));
+    const Memory in(side, copies * tokens * 2 * kWidth * 2),
+        out(side, copies * tokens * kWidth * 2);
+    in.Fill(Normals(1 << 20), copies * tokens * 2 * kWidth * 2);
+    const Array<float> weight(side, std::vector<float>(kHidden, 1));
+    const auto rows = [&](const Memory& memory, int64_t at, int64_t width) {
+      return Dense(memory.as<char>() + at * tokens * width * 2, ASHLAR_BF16, {tokens, width});
+    };
+    const auto print = [&](const char* name, double values, const std::function<void(int)>& call) {
+      char what[64];
+      std::snprintf(what, sizeof what, "%s bf16, %d tokens", name, int(tokens));
+      Print(what, Measure(side, std::max(16, copies), call), values * double(tokens) * 2, 0);
+    };
+    const ashlar_plugin& table = side.table();
+    const ashlar_tensor ones = Dense(weight.data(), ASHLAR_F32, {kHidden});
+    print("rms_norm 4096", 2 * kHidden, [&](int i) {
+      const int at = i % copies;
+      side.Must(table.rms_norm(side.device(), side.stream(), rows(out, at, kHidden),
+                               rows(in, at, kHidden), ones, 1e-6f));
+    });
+    print("add_rms_norm 4096", 4 * kHidden, [&](int i) {
+      const int at = i % copies;
+      side.Must(table.add_rms_norm(side.device(), side.stream(), rows(out, at, kHidden),
+                                   rows(in, at, kHidden), rows(in, copies + at, kHidden), ones,
+                                   1e-6f));
+    });
+    print("gated_activation 14336", 3 * kWidth, [&](int i) {
+      const int at = i % copies;
+      side.Must(table.gated_activation(side.device(), side.stream(), rows(out, at, kWidth),
+                                       rows(in, at, 2 * kWidth), ASHLAR_SILU));
+    });
+  }
+}
+
+}  // namespace
+
+void PrepareBench(const Side& side) {
+  QkvBench(side);
+  RowsBench(side);
 }
 
 }  // namespace ashlar::gpu_test
