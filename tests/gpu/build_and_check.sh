@@ -4,17 +4,17 @@
 # checks under compute-sanitizer, times, and prints each figure beside its goal. A part that fails
 # or takes too long is said and left, and nothing begins that would end after 560 seconds; exits with
 # the number of parts that did not end well.
-#   tests/gpu/build_and_check.sh FOLDER [CAPABILITY [STEP...]]     results: FOLDER/*.txt
-# Steps: conformance bench sanitize profile; all when none is given.
+#   tests/gpu/build_and_check.sh FOLDER [CAPABILITY [STEP...]]     results: FOLDER/*.txt, programs: FOLDER/bin
+# Steps: build conformance bench sanitize profile; all when none is given. Without `build`, the programs are those that
+# lie in FOLDER/bin, built there before or on another machine.
 set -uo pipefail
 out=$(realpath -m "$1")
 capability=${2:-90a}
 steps=("${@:3}")
-[ ${#steps[@]} -gt 0 ] || steps=(conformance bench sanitize profile)
+[ ${#steps[@]} -gt 0 ] || steps=(build conformance bench sanitize profile)
 cd "$(dirname "$0")/../.."
-mkdir -p "$out"
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
+build=$out/bin
+mkdir -p "$build"
 failed=0
 last=560  # seconds
 
@@ -64,23 +64,26 @@ build() {
   benchmark & pids+=($!)
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done
+  rm "$build"/*.o
 }
 conformance=("$build/conformance" "$build/libashlar_reference.so" "$build/libashlar_cuda.so")
 bench=("$build/bench" "$build/libashlar_cuda.so")
 
 nvidia-smi >"$out/device.txt" 2>&1
-begin=$SECONDS
-build >"$out/build.txt" 2>&1 || { cat "$out/build.txt"; echo "FAILED build"; exit 1; }
-echo "ok     build ($((SECONDS - begin)) s)"
-# For the bundle of bench_model.py.
-cp "$build/libashlar_cuda.so" "$out/"
 for name in "${steps[@]}"; do
   case $name in
+    build)
+      begin=$SECONDS
+      build >"$out/build.txt" 2>&1 || { cat "$out/build.txt"; echo "FAILED build"; exit 1; }
+      echo "ok     build ($((SECONDS - begin)) s)" ;;
     conformance) step conformance 120 "${conformance[@]}" --rounds 20 ;;
     sanitize)
+      pids=()
       for tool in memcheck racecheck initcheck synccheck; do
-        step "$tool" 75 compute-sanitizer --tool "$tool" --error-exitcode 9 "${conformance[@]}" --rounds 1
-      done ;;
+        (failed=0; step "$tool" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "${conformance[@]}" --rounds 1; exit "$failed") &
+        pids+=($!)
+      done
+      for pid in "${pids[@]}"; do wait "$pid" || failed=$((failed + 1)); done ;;
     bench)
       for part in decode prepare sample matmul step; do step "bench-$part" 90 "${bench[@]}" --only "$part"; done
       for row in CUDA_HOPPER CUDA_PAGED; do step "bench-prefill-$row" 40 "${bench[@]}" --only prefill --row "$row"; done
