@@ -1,6 +1,7 @@
 // cuBLASLt, found at run time: prototypes of the few functions that are used stand here, so neither
-// its headers nor the library are needed to build. The algorithm for few tokens, where the
-// library's own first choice is often not its best, is chosen by a trial of each.
+// its headers nor the library are needed to build. Its own first choice of an algorithm is often
+// not its best and takes it a millisecond: one is chosen by a trial of several, for shapes of about
+// as many tokens together.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -128,7 +129,7 @@ class Trial {
 
  private:
   static constexpr size_t kL2Bytes = 128 << 20;  // more than any device's
-  static constexpr int kRuns = 4;
+  static constexpr int kRuns = 3;
   size_t out_bytes_;
   void* memory_ = nullptr;
   gpu::Event begin_ = nullptr, end_ = nullptr;
@@ -173,7 +174,7 @@ class CublasLt final : public Blas {
          library_.product_set(plan.product, kBScales, &m.x_scales, sizeof(float*)) != kOk)) {
       return "no scales in this library";
     }
-    if (!plan.settled && !gpu::IsCaptured(stream)) Settle(stream, m, plan);
+    if (!plan.settled) Settle(stream, m, plan);
     if (!plan.algorithm) return "no algorithm for this shape";
     const Status status = Run(stream, m, plan, *plan.algorithm, m.residual, m.out);
     return status == kOk ? "" : "cublasLtMatmul: status " + std::to_string(status);
@@ -182,8 +183,7 @@ class CublasLt final : public Blas {
  private:
   static constexpr size_t kWorkspaceBytes = 32 << 20;  // what the vendor advises for Hopper
   static constexpr uint32_t kAlignment = 16;           // bytes
-  static constexpr int64_t kMostTried = 512;  // tokens; with more the first choice is a good one
-  static constexpr int kCandidates = 8;
+  static constexpr int64_t kFew = 512;                 // tokens
   using Key = std::array<int64_t, 9>;
   struct Plan {
     void *product = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
@@ -199,7 +199,7 @@ class CublasLt final : public Blas {
                            workspace_, kWorkspaceBytes, stream);
   }
 
-  // A plan with the library's first choice.
+  // A plan without an algorithm.
   Plan MakePlan(const BlasMatmul& m) {
     Plan plan;
     const auto rows = static_cast<uint64_t>(m.n), tokens = static_cast<uint64_t>(m.m);
@@ -213,11 +213,7 @@ class CublasLt final : public Blas {
         library_.layout_create(&plan.b, TypeOf(m.type), depth, tokens, m.x_pitch) == kOk &&
         library_.layout_create(&plan.c, TypeOf(m.out_type), rows, tokens, residual_pitch) == kOk &&
         library_.layout_create(&plan.d, TypeOf(m.out_type), rows, tokens, m.out_pitch) == kOk;
-    if (made) {
-      const std::vector<Algorithm> first = Candidates(plan, 1);
-      if (!first.empty()) plan.algorithm = first[0];
-    }
-    plan.settled = !plan.algorithm || m.m > kMostTried;
+    plan.settled = !made;
     return plan;
   }
 
@@ -242,24 +238,31 @@ class CublasLt final : public Blas {
     return algorithms;
   }
 
-  // The fastest for this shape and about as many tokens, from a trial made once.
+  // The fastest for this shape and about as many tokens, from a trial made once; the library's
+  // first choice where there can be none.
   void Settle(gpu::Stream stream, const BlasMatmul& m, Plan& plan) {
-    plan.settled = true;
     int64_t about = 32;
-    while (about < m.m) about *= 2;
+    while (about < m.m && about < kFew) about *= 2;
+    if (about < m.m) about = (m.m + 127) / 128 * 128;
     const Key key = {m.type, m.out_type, about, m.n, m.k, m.residual == nullptr ? 0 : 1, 0, 0, 0};
     auto best = best_.find(key);
-    if (best == best_.end()) {
-      const std::optional<Algorithm> algorithm = Try(stream, m, plan);
-      if (!algorithm) return;
-      best = best_.emplace(key, *algorithm).first;
+    const bool captured = gpu::IsCaptured(stream);
+    if (best == best_.end() && !captured) {
+      if (const std::optional<Algorithm> algorithm = Try(stream, m, plan)) {
+        best = best_.emplace(key, *algorithm).first;
+      }
     }
     Heuristic checked{};
-    if (library_.check(handle_, plan.product, plan.a, plan.b, plan.c, plan.d, &best->second,
+    if (best != best_.end() &&
+        library_.check(handle_, plan.product, plan.a, plan.b, plan.c, plan.d, &best->second,
                        &checked) == kOk &&
         checked.workspace_bytes <= kWorkspaceBytes) {
       plan.algorithm = best->second;
+    } else if (!plan.algorithm) {
+      const std::vector<Algorithm> first = Candidates(plan, 1);
+      if (!first.empty()) plan.algorithm = first[0];
     }
+    plan.settled = !captured || best != best_.end();
   }
 
   std::optional<Algorithm> Try(gpu::Stream stream, const BlasMatmul& m, const Plan& plan) {
@@ -267,7 +270,8 @@ class CublasLt final : public Blas {
     if (!trial.ready()) return std::nullopt;
     std::optional<Algorithm> best;
     float least = INFINITY;
-    for (const Algorithm& algorithm : Candidates(plan, kCandidates)) {
+    const int candidates = m.m <= kFew ? 8 : 4;
+    for (const Algorithm& algorithm : Candidates(plan, candidates)) {
       const void* residual = m.residual == nullptr ? nullptr : trial.out();
       const float took = trial.Time(
           stream, [&] { return Run(stream, m, plan, algorithm, residual, trial.out()); });

@@ -21,7 +21,7 @@ struct AttentionLine {
   const AttentionParams& p;
 
   // Where a sequence's first unit begins, and how many each of its pairs has: none when its rows
-  // are more than a tile.
+  // are more than a tile, or its context is 0, as that of what fills up a captured step.
   GPU_DEVICE static int Begin(int oldest) { return oldest / kUnitKeys * kUnitKeys; }
   GPU_DEVICE LinePlace Sequence(int sequence) const {
     LinePlace place;

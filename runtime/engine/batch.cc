@@ -176,7 +176,7 @@ void Batch::FillTokens(std::span<const Slice> slices, int idle, int idle_tokens)
     std::iota(positions + token, positions + token + idle_tokens, 0);
     token += idle_tokens;
     *query_start++ = token;
-    *context++ = idle_tokens;
+    *context++ = idle_tokens == 1 ? 0 : idle_tokens;  // attention leaves out the single ones
     *logit_tokens++ = token - 1;
     *draws++ = kGreedy;
   }

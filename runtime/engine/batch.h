@@ -14,8 +14,8 @@
 namespace ashlar {
 
 // A step made larger than its slices, so that all of one shape have their arrays at the same
-// addresses and one graph runs them. What fills it up are idle sequences: they write to no block
-// and each is wanted for one row of logits, which nobody reads.
+// addresses and one graph runs them. What fills it up are idle sequences: they write to no block,
+// attend to nothing when they have one token, and each has a row of logits, which nobody reads.
 struct StepShape {
   int sequences = 0;                   // idle ones included
   int idle_tokens = 1;                 // of each idle sequence

@@ -13,6 +13,7 @@ struct StepWork {
   int64_t context = 0;    // tokens that stood before the prompt's, of the longest
 };
 
+// Steps may be asked for before the one before has been noted.
 class Pace {
  public:
   // `half_context`: the context at which attention over it costs a prompt token as much as the
@@ -23,19 +24,25 @@ class Pace {
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
   // first of them at `context` with `left` tokens to go. Beside a long prompt answers keep more
-  // than half their pace; one that ends with the step may take more of it; and the more prompts
-  // wait for each answer, the more answers give way. Never under kLeastPromptTokens.
-  int PromptTokens(int decodes, int prompts, int64_t context, int64_t left) const;
+  // than half their pace, beside a short one somewhat less; and the more prompts wait for each
+  // answer, the more answers give way. Now and then 0: what answers take alone is to be seen again.
+  int PromptTokens(int decodes, int prompts, int64_t context, int64_t left);
 
-  static constexpr int kLeastPromptTokens = 64;   // fewer read the weights in vain
+  static constexpr int kStep = 64;                // tokens; fewer read the weights in vain
   static constexpr int kFirstPromptTokens = 512;  // before anything is known
+  static constexpr int kLook = 48;                // steps with prompts between looks at answers
 
  private:
   double Cost(int64_t context) const { return 1 + static_cast<double>(context) / half_context_; }
+  bool Looks(int decodes) const;
 
   double half_context_;
   double decode_seconds_ = 0;  // of a step of answers alone; 0: none seen
   double token_seconds_ = 0;   // that a prompt token without context adds to it; 0: none seen
+  int decodes_seen_ = 0;       // answers in the last step of answers alone
+  int since_ = 0;              // steps with prompts after it
+  bool looking_ = false;       // a step of answers alone has been asked for
+  int granted_ = 0;            // prompt tokens of the last step asked for
 };
 
 }  // namespace ashlar

@@ -7,7 +7,7 @@
 
 namespace ashlar {
 
-Scheduler::Scheduler(PrefixCache& cache, const Limits& limits, const Pace* pace)
+Scheduler::Scheduler(PrefixCache& cache, const Limits& limits, Pace* pace)
     : cache_(cache),
       limits_(limits),
       pace_(pace),

@@ -36,7 +36,7 @@ class Scheduler {
     int64_t context_tokens = 0;
   };
   // `pace`, when there is one, says how much prompt goes beside answers; it outlives the scheduler.
-  Scheduler(PrefixCache& cache, const Limits& limits, const Pace* pace = nullptr);
+  Scheduler(PrefixCache& cache, const Limits& limits, Pace* pace = nullptr);
 
   // Whether the sequence could run to its end if it were alone.
   bool CanEverFit(const Sequence& sequence) const;
@@ -73,7 +73,7 @@ class Scheduler {
 
   PrefixCache& cache_;
   Limits limits_;
-  const Pace* pace_;
+  Pace* pace_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<Slice> slices_;

@@ -32,7 +32,8 @@ struct StepInput {
   const int32_t* ids = nullptr;          // [tokens]
   const int32_t* positions = nullptr;    // [tokens]
   const int32_t* query_start = nullptr;  // [sequences + 1]
-  const int32_t* context = nullptr;      // [sequences] tokens in the cache after this step
+  // [sequences] tokens in the cache after this step; 0: idle, attention leaves it out (graphs only)
+  const int32_t* context = nullptr;
   std::vector<GroupStep> groups;
   int logit_rows = 0;                     // tokens whose logits are wanted; all, or picked by
   const int32_t* logit_tokens = nullptr;  // [logit_rows] index into the step's tokens

@@ -67,7 +67,7 @@ TEST_F(BatchTest, PaddingStaysInsideTheArrays) {
       EXPECT_EQ(input.logit_rows, shape.sequences);
       for (int row = count; row < shape.sequences; ++row) {
         EXPECT_EQ(input.groups[0].slots[row], -1);  // written nowhere
-        EXPECT_EQ(input.context[row], 1);
+        EXPECT_EQ(input.context[row], 0);  // attention leaves it out
         for (int column : {0, static_cast<int>(input.groups[0].table_stride) - 1}) {
           EXPECT_EQ(Entry(input, row, column), kNullBlock);
         }

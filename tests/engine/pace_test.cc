@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ashlar {
 namespace {
 
 constexpr int64_t kLong = 65'536;
 
-// A device whose step takes `decode` seconds for answers and `token` more for a prompt token, grown
-// by its context.
+// A device whose step takes `decode` seconds for answers and `token` more for a prompt token.
 Pace Learned(double decode, double token, double half_context = 1e9) {
   Pace pace(half_context);
   for (int i = 0; i < 50; ++i) {
@@ -22,49 +23,88 @@ TEST(Pace, DoesNotLimitAPromptAlone) {
   EXPECT_GT(Learned(5e-3, 2e-5).PromptTokens(0, 1, 60'000, kLong), 1'000'000);
 }
 
-TEST(Pace, BeginsCarefully) {
-  EXPECT_EQ(Pace().PromptTokens(32, 1, 0, kLong), Pace::kFirstPromptTokens);
+TEST(Pace, BeginsWithALookAndThenCarefully) {
+  Pace pace;
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 0);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), Pace::kFirstPromptTokens);  // not noted yet
+  pace.Note({32, 0, 0}, 5e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), Pace::kFirstPromptTokens);
 }
 
 TEST(Pace, ALongPromptAddsLessThanTheAnswersTake) {
-  EXPECT_NEAR(Learned(5e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 200, 2);
+  // 0.75 * 250 tokens, in whole steps
+  EXPECT_EQ(Learned(5e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 128);
+  EXPECT_EQ(Learned(10e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 320);
 }
 
-TEST(Pace, APromptMayEndAtOnce) {
+TEST(Pace, AShortPromptMayEndAtOnce) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_NEAR(pace.PromptTokens(32, 1, 0, 512), 550, 5);
-  EXPECT_NEAR(pace.PromptTokens(32, 1, 0, 600), 200, 2);  // not with this step
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 300), 300);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 600), 320);   // 1.4 * 250: not with this step
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 1200), 128);  // nor soon
 }
 
 TEST(Pace, ALongContextMakesTokensDear) {
-  Pace pace = Learned(5e-3, 2e-5, 1000);
-  EXPECT_NEAR(pace.PromptTokens(32, 1, 1000, kLong), 100, 2);
+  EXPECT_EQ(Learned(10e-3, 2e-5, 1000).PromptTokens(32, 1, 1000, kLong), 128);
 }
 
 TEST(Pace, ManyWaitingPromptsGetMore) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_NEAR(pace.PromptTokens(32, 9, 0, kLong), 450, 3);     // 1.8 + 4 * 8 / 32 = 3 times
-  EXPECT_NEAR(pace.PromptTokens(32, 999, 0, kLong), 1750, 8);  // at most 8 times
+  EXPECT_EQ(pace.PromptTokens(32, 17, 0, kLong), 384);    // 1.75 + 4 * 0.25 times
+  EXPECT_EQ(pace.PromptTokens(32, 999, 0, kLong), 1728);  // at most 8 times
 }
 
 TEST(Pace, ASlowDeviceStillGetsAnywhere) {
-  EXPECT_EQ(Learned(10e-3, 5e-3).PromptTokens(4, 1, 0, kLong), Pace::kLeastPromptTokens);
+  EXPECT_EQ(Learned(10e-3, 5e-3).PromptTokens(4, 1, 0, kLong), Pace::kStep);
 }
 
-TEST(Pace, FollowsAChange) {
+// Answers that come and are never seen alone would look ever slower, as if prompts were to blame.
+TEST(Pace, LooksAtAnswersAgainWhenMoreRun) {
   Pace pace = Learned(5e-3, 2e-5);
-  for (int i = 0; i < 50; ++i) pace.Note({64, 0, 0}, 10e-3);
-  for (int i = 0; i < 50; ++i) pace.Note({64, 400, 0}, 10e-3 + 400 * 2e-5);
-  EXPECT_NEAR(pace.PromptTokens(64, 1, 0, kLong), 400, 3);
+  EXPECT_EQ(pace.PromptTokens(44, 1, 0, kLong), 128);
+  EXPECT_EQ(pace.PromptTokens(45, 1, 0, kLong), 0);
+  EXPECT_EQ(pace.PromptTokens(45, 1, 0, kLong), 128);  // once
+  for (int i = 0; i < 10; ++i) pace.Note({64, 0, 0}, 10e-3);
+  EXPECT_EQ(pace.PromptTokens(64, 1, 0, kLong), 320);
+}
+
+TEST(Pace, LooksAtAnswersAgainAfterAWhile) {
+  Pace pace = Learned(5e-3, 2e-5);
+  for (int i = 2; i < Pace::kLook; ++i) pace.Note({32, 128, 0}, 8e-3);
+  EXPECT_GT(pace.PromptTokens(32, 1, 0, kLong), 0);
+  pace.Note({32, 128, 0}, 8e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 0);
 }
 
 // A step that a pause of the machine made long says little: one in five is averaged away slowly.
 TEST(Pace, OneOutlierDoesNotStarvePrompts) {
-  Pace pace = Learned(5e-3, 2e-5);
+  Pace pace = Learned(10e-3, 2e-5);
   pace.Note({32, 400, 0}, 1.0);
-  EXPECT_GE(pace.PromptTokens(32, 1, 0, kLong), Pace::kLeastPromptTokens);
-  for (int i = 0; i < 40; ++i) pace.Note({32, 64, 0}, 5e-3 + 64 * 2e-5);
-  EXPECT_NEAR(pace.PromptTokens(32, 1, 0, kLong), 200, 10);
+  EXPECT_GE(pace.PromptTokens(32, 1, 0, kLong), Pace::kStep);
+  for (int i = 0; i < 40; ++i) pace.Note({32, 64, 0}, 10e-3 + 64 * 2e-5);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 320);
+}
+
+// Products of few tokens are bound by the weights: more tokens cost next to nothing at first.
+TEST(Pace, SettlesOnADeviceWithARoofline) {
+  Pace pace(30'000);
+  const auto seconds = [](int decodes, int prompt, int64_t context) {
+    const double products = std::max(4.7e-3, (decodes + prompt) * 21e-6);
+    return products + decodes * 35e-6 + prompt * static_cast<double>(context) * 0.7e-9;
+  };
+  int64_t context = 0;
+  double slowest = 0;
+  for (int step = 0; context < kLong; ++step) {
+    ASSERT_LT(step, 1000);
+    const int64_t left = kLong - context;
+    const int prompt =
+        static_cast<int>(std::min<int64_t>(pace.PromptTokens(32, 1, context, left), left));
+    const double took = seconds(32, prompt, context);
+    if (step > 50 && left > 2000) slowest = std::max(slowest, took);
+    pace.Note({32, prompt, context}, took);
+    context += prompt;
+  }
+  EXPECT_LT(slowest, 2 * seconds(32, 0, 0));
 }
 
 }  // namespace

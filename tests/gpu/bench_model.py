@@ -257,7 +257,7 @@ class Run:
     def engine(self, name, wanted, directory, log, limit):
         """A scenario that fails ends bench_engine: the ones after it get another."""
         end = time.monotonic() + limit
-        spec = spec_file(name, directory, False)
+        spec = spec_file(name, directory, wanted[0].startswith("decode"))
         problems = []
         while wanted:
             command = [self.bundle / "bin" / "bench_engine", spec, *wanted]
