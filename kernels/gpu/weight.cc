@@ -125,16 +125,27 @@ void AddPart(ashlar_weight& weight, const ashlar_weight::Part& part) {
   weight.parts.push_back(part);
 }
 
-// Scales lie behind all rows, padded as they are.
+int64_t ScaleBytes(const ashlar_weight_desc& desc) {
+  int64_t rows = 0;
+  for (int32_t i = 0; desc.fp8 != 0 && i < desc.parts; ++i) rows += PaddedRows(desc, i);
+  return rows * static_cast<int64_t>(sizeof(float));
+}
+int64_t RowBytes(const ashlar_weight_desc& desc) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < desc.parts; ++i) bytes += PartBytes(desc, i);
+  return bytes;
+}
+
+// Scales have memory of their own: a device gives out megabytes, and behind the rows they would
+// begin another one.
 int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* const* sources,
          ashlar_weight& weight) {
-  if (Alloc(device, WeightBytes(&desc), &weight.memory) != ASHLAR_OK) return ASHLAR_FAILED;
-  char* to = static_cast<char*>(weight.memory);
-  float* scales = nullptr;
-  if (desc.fp8 != 0) {
-    scales = reinterpret_cast<float*>(to);
-    for (int32_t i = 0; i < desc.parts; ++i) scales += PartBytes(desc, i) / 4;
+  if (Alloc(device, RowBytes(desc), &weight.memory) != ASHLAR_OK) return ASHLAR_FAILED;
+  if (desc.fp8 != 0 && Alloc(device, ScaleBytes(desc), &weight.scales) != ASHLAR_OK) {
+    return ASHLAR_FAILED;
   }
+  auto* to = static_cast<char*>(weight.memory);
+  auto* scales = static_cast<float*>(weight.scales);
   for (int32_t i = 0; i < desc.parts; ++i) {
     const gpu::Error error =
         scales == nullptr ? Upload(device, Converter(desc, i, sources[i]), desc.rows[i], to)
@@ -151,14 +162,7 @@ int Fill(ashlar_device* device, const ashlar_weight_desc& desc, const void* cons
 
 }  // namespace
 
-int64_t WeightBytes(const ashlar_weight_desc* desc) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < desc->parts; ++i) {
-    bytes += PartBytes(*desc, i);
-    if (desc->fp8 != 0) bytes += PaddedRows(*desc, i) * static_cast<int64_t>(sizeof(float));
-  }
-  return bytes;
-}
+int64_t WeightBytes(const ashlar_weight_desc* desc) { return RowBytes(*desc) + ScaleBytes(*desc); }
 
 int WeightCreate(ashlar_device* device, const ashlar_weight_desc* desc, const void* const* sources,
                  ashlar_weight** out) {
@@ -169,6 +173,7 @@ int WeightCreate(ashlar_device* device, const ashlar_weight_desc* desc, const vo
     weight->pitch = Pitch(*desc);
     if (Fill(device, *desc, sources, *weight) != ASHLAR_OK) {
       Release(device, weight->memory);
+      Release(device, weight->scales);
       return ASHLAR_FAILED;
     }
     *out = weight.release();
@@ -181,6 +186,7 @@ int WeightCreate(ashlar_device* device, const ashlar_weight_desc* desc, const vo
 void WeightDestroy(ashlar_device* device, ashlar_weight* weight) {
   if (weight == nullptr) return;
   Release(device, weight->memory);
+  Release(device, weight->scales);
   delete weight;
 }
 

@@ -18,7 +18,7 @@ struct ashlar_weight {
   int64_t rows = 0, cols = 0;
   int64_t pitch = 0;        // elements between rows
   std::vector<Part> parts;  // neighbours of one type are one part
-  void* memory = nullptr;
+  void *memory = nullptr, *scales = nullptr;
 };
 
 namespace ashlar::gpu_kernels {
