@@ -11,10 +11,12 @@
 
 namespace ashlar::gpu_kernels {
 
-template <class Stored, int kHeadDim>
+// With kStrip sequences have the rows of a strip at most.
+template <class Stored, int kHeadDim, bool kStrip>
 struct DecodeShape {
   using Tile = CacheTile<Stored, kHeadDim>;
   static constexpr bool kWide = kHeadDim > 128;  // the rows' operands stay in shared memory
+  static constexpr int kBlocks = kStrip && !kWide ? 3 : 2;  // on a multiprocessor at a time
   static constexpr int kWaves = kWide ? 2 : 4;
   static constexpr int kStepKeys = Tile::kHalves * kHalf;  // of one wave at a time
   static constexpr int kUnitKeys = kWaves * kStepKeys;
@@ -23,7 +25,8 @@ struct DecodeShape {
 #if defined(ASHLAR_GPU_HIP)
   static constexpr int kStages = 1;  // a copy blocks its thread
 #else
-  static constexpr int kFitting = ((96 << 10) - kQueryBytes) / (kWaves * kStageBytes);
+  static constexpr int kRoom = kBlocks == 3 ? 72 << 10 : 96 << 10;
+  static constexpr int kFitting = (kRoom - kQueryBytes) / (kWaves * kStageBytes);
   static constexpr int kStages = kFitting > 6 ? 6 : kFitting;
 #endif
   // A stage also holds a wave's sums, one row after another.
@@ -33,12 +36,11 @@ struct DecodeShape {
   static constexpr size_t kSharedBytes =
       size_t{kWaves} * kStages * kStageBytes + kQueryBytes + kTotals * sizeof(float) + 16;
   static constexpr int kPartFloats = kTile * (kHeadDim + 2);  // sums, then largest and weight
-  static constexpr int kBlocks = 2;                           // on a multiprocessor at a time
 };
 
-template <class Stored, int kHeadDim, int kWave>
+template <class Stored, int kHeadDim, int kWave, bool kStrip>
 struct DecodeBlock {
-  using Shape = DecodeShape<Stored, kHeadDim>;
+  using Shape = DecodeShape<Stored, kHeadDim, kStrip>;
   using Tile = CacheTile<Stored, kHeadDim>;
   using T = Multiplied<Stored>;
   using Layout = MatrixLayout<kWave>;
@@ -57,7 +59,7 @@ struct DecodeBlock {
   char* const own_queries = queries + wave * Queries::kBytes;
   float* const totals = reinterpret_cast<float*>(queries + Shape::kQueryBytes);
   int* const last = reinterpret_cast<int*>(totals + Shape::kTotals);
-  AttentionMath<Stored, kHeadDim, kWave, 1, kRuns> math;
+  AttentionMath<Stored, kHeadDim, kWave, 1, kRuns, kStrip> math;
   Operand<kWave> query[Shape::kWide ? 1 : Tile::kChunks];
 
   LinePlace ahead;   // whose keys are fetched next
@@ -151,7 +153,8 @@ struct DecodeBlock {
   // What SumAt exchanges by does not depend on the slot, and touches neither a column's lowest
   // three bits nor those from the sixth on: a lane has few places, and the rest is known when
   // compiling.
-  GPU_DEVICE void PutSums(float* room) {
+  GPU_DEVICE void PutSums(float* room, int rows) {
+    if constexpr (kStrip) return PutStrip(room, rows);
     constexpr bool kNarrow = kWave == 32;  // elements 0-3 and 4-7 of two slots, else one of four
     constexpr int kHalves = kNarrow ? 2 : 1, kStep = Tile::Column(1) - Tile::Column(0);
     int place[2][kHalves];
@@ -171,6 +174,18 @@ struct DecodeBlock {
         room[place[v % 2][kNarrow ? e / 4 : 0] + slot * 8 * Shape::kSumPitch + v / 2 * 2 * kTile +
              step * kStep] = math.sum[0][v].element[e];
       }
+    }
+  }
+
+  GPU_DEVICE void PutStrip(float* room, int rows) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int row = Layout::OtherRow(lane, e);
+      if (row >= rows) continue;
+      const int place = SumAt(row, math.Column(lane, 0, e));
+#pragma unroll
+      for (int v = 0; v < Tile::kColumnTiles; ++v)
+        room[place ^ v * kTile] = math.sum[0][v].element[e];
     }
   }
 
@@ -214,9 +229,10 @@ struct DecodeBlock {
   GPU_DEVICE void Finish(const LinePlace& now, char* stage, int unit) {
     math.End();
     gpu::SyncWave<kWave>();
-    PutSums(reinterpret_cast<float*>(stage));
+    PutSums(reinterpret_cast<float*>(stage), now.rows.rows);
 #pragma unroll
     for (int slot = 0; slot < Layout::kSlots; ++slot) {
+      if (kStrip && slot > 0) break;
       // The lanes of a row hold the same two numbers.
       float* total = totals + (wave * kTile + Layout::SlotRow(lane, slot)) * 2;
       if (Layout::Quarter(lane) == 0) {
@@ -252,7 +268,16 @@ struct DecodeBlock {
       }
     }
     gpu::SyncBlock();  // the stage may be filled again
+    if constexpr (!Shape::kWide) Forget();
     if (!whole) Combine(now, pair_begin, pair_end);
+  }
+
+  // Tells the compiler that the next pair needs neither these sums nor these queries: their
+  // registers are free for Combine.
+  GPU_DEVICE void Forget() {
+#pragma unroll
+    for (int v = 0; v < Tile::kColumnTiles; ++v) math.sum[0][v] = {};
+    for (Operand<kWave>& operand : query) operand = {};
   }
 
   // The last block of the pair that arrives adds up the parts of all, in their order.
@@ -329,16 +354,17 @@ struct DecodeBlock {
   }
 };
 
-template <class Stored, int kHeadDim, int kWave>
-GPU_KERNEL void GPU_BOUNDS((DecodeShape<Stored, kHeadDim>::kWaves * kWave),
-                           (DecodeShape<Stored, kHeadDim>::kBlocks))
+template <class Stored, int kHeadDim, int kWave, bool kStrip = false>
+GPU_KERNEL void GPU_BOUNDS((DecodeShape<Stored, kHeadDim, kStrip>::kWaves * kWave),
+                           (DecodeShape<Stored, kHeadDim, kStrip>::kBlocks))
     DecodeKernel(const AttentionParams p) {
   gpu::ReleaseNext();
   if constexpr (gpu::RunsWave<kWave>()) {
-    const int length = AttentionLine<DecodeShape<Stored, kHeadDim>::kUnitKeys, kWave>{p}.Length();
+    using Shape = DecodeShape<Stored, kHeadDim, kStrip>;
+    const int length = AttentionLine<Shape::kUnitKeys, kWave>{p}.Length();
     const LineParts parts(length, gpu::GridX());
     if (gpu::BlockX() >= parts.blocks) return gpu::WaitForPrevious();
-    DecodeBlock<Stored, kHeadDim, kWave>(p, parts).Run();
+    DecodeBlock<Stored, kHeadDim, kWave, kStrip>(p, parts).Run();
   }
 }
 

@@ -24,9 +24,19 @@ gpu::Error LaunchAttentionF16(const AttentionLaunch& launch, gpu::Stream stream,
 gpu::Error LaunchAttentionF8(const AttentionLaunch& launch, gpu::Stream stream,
                              const AttentionParams& params);
 
-// Blocks of a DecodeKernel, and floats of `parts` that each of them needs.
-inline int64_t DecodeBlocks(int multiprocessors) { return int64_t{2} * multiprocessors; }
+// Blocks of a DecodeKernel at most, and floats of `parts` that each of them needs.
+inline int64_t DecodeBlocks(int multiprocessors) { return int64_t{3} * multiprocessors; }
 inline int64_t PartFloats(int64_t head_dim) { return 2 * kTile * (head_dim + 2); }
+
+template <class Stored, int kHeadDim, int kWave, bool kStrip>
+gpu::Error LaunchDecode(const AttentionLaunch& launch, gpu::Stream stream,
+                        const AttentionParams& p) {
+  using Shape = DecodeShape<Stored, kHeadDim, kStrip>;
+  static_assert(Shape::kPartFloats * 2 == 2 * kTile * (kHeadDim + 2));
+  return gpu::Launch(stream, {static_cast<unsigned>(Shape::kBlocks * launch.multiprocessors)},
+                     Shape::kWaves * kWave, Shape::kSharedBytes,
+                     DecodeKernel<Stored, kHeadDim, kWave, kStrip>, p);
+}
 
 template <class Stored, int kHeadDim, int kWave>
 gpu::Error LaunchHeadDim(const AttentionLaunch& launch, gpu::Stream stream,
@@ -40,11 +50,13 @@ gpu::Error LaunchHeadDim(const AttentionLaunch& launch, gpu::Stream stream,
     if (error != gpu::kSuccess) return error;
   }
   if (!launch.decode) return gpu::kSuccess;
-  using Shape = DecodeShape<Stored, kHeadDim>;
-  static_assert(Shape::kPartFloats * 2 == 2 * kTile * (kHeadDim + 2));
-  return gpu::Launch(stream, {static_cast<unsigned>(DecodeBlocks(launch.multiprocessors))},
-                     Shape::kWaves * kWave, Shape::kSharedBytes,
-                     DecodeKernel<Stored, kHeadDim, kWave>, p);
+  // An 8-bit cache asks for more work a byte.
+  if constexpr (std::is_same_v<Stored, F8>) {
+    if (int64_t{p.args.max_query} * p.group <= kWave / 4) {
+      return LaunchDecode<Stored, kHeadDim, kWave, true>(launch, stream, p);
+    }
+  }
+  return LaunchDecode<Stored, kHeadDim, kWave, false>(launch, stream, p);
 }
 
 template <class Stored>

@@ -7,18 +7,26 @@
 
 namespace ashlar::gpu_kernels {
 
-// kRowTiles tiles of 16 rows against kKeyTiles tiles of 16 keys at a time.
-template <class Stored, int kHeadDim, int kWave, int kRowTiles, int kKeyTiles>
+// kRowTiles tiles of 16 rows against kKeyTiles tiles of 16 keys at a time. With kStrip the rows are
+// those of a strip at most (see MultiplyStrip), which halves the work on values on NVIDIA; and a
+// row's weights are relative to a score that may be up to kSlack below its largest, so that few
+// steps ask other lanes. Which steps do depends on all rows of the wave.
+template <class Stored, int kHeadDim, int kWave, int kRowTiles, int kKeyTiles, bool kStrip = false>
 struct AttentionMath {
+  static_assert(!kStrip || kRowTiles == 1);
   using Tile = CacheTile<Stored, kHeadDim>;
   using T = Multiplied<Stored>;
   using Layout = MatrixLayout<kWave>;
   static constexpr int kSlots = Layout::kSlots;
 
+  static constexpr float kSlack = kStrip ? 8 : 0;  // a power of two: weights of 2^8 at most
+
   // Of row Layout::SlotRow(lane, slot): its last visible key, -1 for a row that is none; the
-  // largest score so far, and this lane's share of the sum of weights.
+  // largest score so far (kStrip: nearly), and this lane's share of the sum of weights.
   int position[kRowTiles][kSlots];
   float top[kRowTiles][kSlots], weight[kRowTiles][kSlots];
+  // Rows of the layout's S are rows, those of O columns; of a strip the other way around, and its
+  // elements are the first four.
   Accumulator<kWave> sum[kRowTiles][Tile::kColumnTiles];
   Accumulator<kWave> scores[kRowTiles][kKeyTiles];
   bool both_slots = true;
@@ -26,7 +34,7 @@ struct AttentionMath {
   // Rows `first` and on of the packed rows.
   GPU_DEVICE void Begin(const AttentionParams& p, const RowTile& rows, int first) {
     const int lane = gpu::ThreadX() % kWave;
-    both_slots = rows.rows - first > kTile / kSlots;
+    both_slots = !kStrip && rows.rows - first > kTile / kSlots;
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -90,18 +98,23 @@ struct AttentionMath {
   GPU_DEVICE void Weigh(float scale) {
     float base[kRowTiles][kSlots], shrink[kRowTiles][kSlots];
     bool shrinks = false;
+    const bool follows = !kStrip || gpu::Any<kWave>((Largest(0, 0) - top[0][0]) * scale > kSlack);
+    if (follows) {
 #pragma unroll
-    for (int r = 0; r < kRowTiles; ++r) {
+      for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
-      for (int slot = 0; slot < kSlots; ++slot) {
-        if (!Uses(slot)) continue;
-        const float largest = RowMax<kWave>(Largest(r, slot));
-        // A row that has seen no key yet has weights of 2^-inf.
-        base[r][slot] = largest == -INFINITY ? 0 : largest * scale;
-        shrink[r][slot] = gpu::Exp2(top[r][slot] * scale - base[r][slot]);
-        shrinks |= shrink[r][slot] != 1;
-        top[r][slot] = largest;
+        for (int slot = 0; slot < kSlots; ++slot) {
+          if (!Uses(slot)) continue;
+          const float largest = RowMax<kWave>(Largest(r, slot));
+          base[r][slot] = Base(largest, scale);
+          shrink[r][slot] = gpu::Exp2(top[r][slot] * scale - base[r][slot]);
+          shrinks |= shrink[r][slot] != 1;
+          top[r][slot] = largest;
+        }
       }
+    } else {
+      base[0][0] = Base(top[0][0], scale);
+      shrink[0][0] = 1;
     }
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
@@ -122,7 +135,8 @@ struct AttentionMath {
       }
     }
     // Once the largest scores have been met, nothing shrinks.
-    if (!gpu::Any<kWave>(shrinks)) return;
+    if (!(kStrip ? follows : gpu::Any<kWave>(shrinks))) return;
+    if constexpr (kStrip) return ShrinkStrip(shrink[0][0]);
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -138,6 +152,19 @@ struct AttentionMath {
       }
     }
   }
+  GPU_DEVICE void ShrinkStrip(float shrink) {
+    const int lane = gpu::ThreadX() % kWave;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float by = gpu::Shuffle<kWave>(shrink, Layout::LaneOf(Layout::OtherRow(lane, e)));
+#pragma unroll
+      for (int v = 0; v < Tile::kColumnTiles; ++v) sum[0][v].element[e] *= by;
+    }
+  }
+  // A row that has seen no key yet has weights of 2^-inf.
+  GPU_DEVICE static float Base(float largest, float scale) {
+    return largest == -INFINITY ? 0 : largest * scale;
+  }
   // Of a row on this lane, before other lanes are asked.
   GPU_DEVICE float Largest(int r, int slot) {
     float largest = top[r][slot];
@@ -151,7 +178,7 @@ struct AttentionMath {
     return largest;
   }
   // Whether any of the lanes' rows of this slot is one: a few rows leave the second unused.
-  GPU_DEVICE bool Uses(int slot) { return kRowTiles > 1 || slot == 0 || both_slots; }
+  GPU_DEVICE bool Uses(int slot) { return kRowTiles > 1 || slot == 0 || (!kStrip && both_slots); }
 
   GPU_DEVICE void AddValues(const char* tile) {
 #pragma unroll
@@ -166,7 +193,12 @@ struct AttentionMath {
         const Operand<kWave> values = LoadValues<Stored, kHeadDim, kWave>(tile, t * kTile, v);
 #pragma unroll
         for (int r = 0; r < kRowTiles; ++r) {
-          Multiply<T, kWave, Tile::kHalves>(sum[r][v], weights[r], values);
+          if constexpr (kStrip) {
+            static_assert(Tile::kHalves == 2);
+            MultiplyStrip<T, kWave>(sum[r][v].element, values, weights[r].vector[0]);
+          } else {
+            Multiply<T, kWave, Tile::kHalves>(sum[r][v], weights[r], values);
+          }
         }
       }
     }
@@ -185,7 +217,8 @@ struct AttentionMath {
 
   // The column of the head that an element of sum[][v] belongs to.
   GPU_DEVICE static int Column(int lane, int v, int e) {
-    return v * kTile + Tile::Column(Layout::OtherRow(lane, e));
+    const int row = kStrip ? Layout::SlotRow(lane, Layout::Slot(e)) : Layout::OtherRow(lane, e);
+    return v * kTile + Tile::Column(row);
   }
 };
 

@@ -20,8 +20,9 @@ struct CacheTile {
   static constexpr int kHalves = kF8 ? 2 : 1;
 
   // What the number of a piece in row `row` is exchanged by; eight rows in line differ. Rows that
-  // one access of LoadKeys meets differ in the upper bits.
-  GPU_DEVICE static int Exchange(int row) {
+  // one access of LoadKeys meets differ in the upper bits. It is the same eight rows further, and
+  // that of a | b is Exchange(a) ^ Exchange(b): a lane finds its own part once.
+  GPU_DEVICE static constexpr int Exchange(int row) {
     return kF8 ? (row & 3) << 1 | (row >> 2 & 1) : (row & 1) << 2 | (row >> 1 & 3);
   }
   GPU_DEVICE static int At(int row, int piece) {
@@ -59,14 +60,21 @@ GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int lo
   if (aligned && low <= 0 && high >= Tile::kRun && kAll % kWave == 0) {
     // A wave copies so many whole rows at a time, or parts of one.
     constexpr int kRows = kWave % Tile::kPieces == 0 ? kWave / Tile::kPieces : 0;
-    const char* at = from + lane / Tile::kPieces * token_stride + lane % Tile::kPieces * 16;
+    const int own_row = lane / Tile::kPieces;
+    const char* at = from + own_row * token_stride + lane % Tile::kPieces * 16;
+    const int own_place = lane % Tile::kPieces ^ Tile::Exchange(own_row);
 #pragma unroll
     for (int i = 0; i < kAll / kWave; ++i) {
-      const int row = (i * kWave + lane) / Tile::kPieces,
-                piece = (i * kWave + lane) % Tile::kPieces;
-      if constexpr (kRows == 0) at = from + row * token_stride + piece * 16;
-      gpu::CopyToShared(to + Tile::At(row, piece), at, true);
-      at += kRows * token_stride;
+      if constexpr (kRows == 0) {
+        const int row = (i * kWave + lane) / Tile::kPieces;
+        const int piece = (i * kWave + lane) % Tile::kPieces;
+        at = from + row * token_stride + piece * 16;
+        gpu::CopyToShared(to + Tile::At(row, piece), at, true);
+      } else {
+        const int place = (own_place ^ Tile::Exchange(i * kRows)) << 4;
+        gpu::CopyToShared(to + own_row * Tile::kPitch + place + i * kRows * Tile::kPitch, at, true);
+        at += kRows * token_stride;
+      }
     }
     return;
   }
@@ -90,22 +98,25 @@ GPU_DEVICE Operand<kWave> LoadKeys(const char* tile, int first, int chunk) {
   using Tile = CacheTile<Stored, kHeadDim>;
   using Layout = MatrixLayout<kWave>;
   const int lane = gpu::ThreadX() % kWave, quarter = Layout::Quarter(lane);
+  const int row = Layout::Row(lane, 0);  // and eight rows further each
+  // A lane's piece of a chunk: its number's low bits are the lane's, the others the chunk's.
+  constexpr int kPerPiece = Tile::kF8 ? 2 : 1;  // quarters
+  const int own = (quarter / kPerPiece ^ Tile::Exchange(row)) << 4 | quarter % kPerPiece * 8;
+  const char* from = tile + row * Tile::kPitch + (own ^ chunk * (kChunk * int{sizeof(Stored)}));
   Operand<kWave> operand;
 #pragma unroll
   for (int v = 0; v < Layout::kVectors; ++v) {
-    const int row = first + Layout::Row(lane, v);
+    const char* at = from + (first + 8 * v) * Tile::kPitch;
     if constexpr (Tile::kF8) {
       struct alignas(8) Eight {
         uint32_t word[2];
       };
-      const Eight eight = *reinterpret_cast<const Eight*>(
-          tile + Tile::At(row, 2 * chunk + quarter / 2) + quarter % 2 * 8);
+      const Eight eight = *reinterpret_cast<const Eight*>(at);
       for (int i = 0; i < 2; ++i) {
         Widen(eight.word[i], operand.vector[v].word[2 * i], operand.vector[v].word[2 * i + 1]);
       }
     } else {
-      operand.vector[v] =
-          *reinterpret_cast<const gpu::Vector*>(tile + Tile::At(row, 4 * chunk + quarter));
+      operand.vector[v] = *reinterpret_cast<const gpu::Vector*>(at);
     }
   }
   return operand;
@@ -121,15 +132,20 @@ GPU_DEVICE Operand<kWave> LoadValues(const char* tile, int first, int column_til
   Operand<kWave> operand;
 #if defined(GPU_PTX)
   uint32_t got[4];
+  // A lane names a row, and a piece whose number's lowest bit may be its own.
+  constexpr int kTilePieces = Tile::kF8 ? 1 : 2;
+  const int row = Tile::kF8 ? lane : lane % 16;
+  const int own = (Tile::kF8 ? 0 : lane / 16) ^ Tile::Exchange(row);
+  static_assert(Tile::kKeyPieces % kTilePieces == 0);
+  const char* at = tile + (first + row) * Tile::kPitch +
+                   ((own ^ (Tile::kKeyPieces + kTilePieces * column_tile)) << 4);
+  gpu::LoadTransposed(at, got);
   if constexpr (Tile::kF8) {  // matrices of pairs of columns
-    gpu::LoadTransposed(tile + Tile::At(first + lane, Tile::kKeyPieces + column_tile), got);
     for (int word = 0; word < 4; ++word) {
       Widen(gpu::SwapMiddleBytes(got[word]), operand.vector[0].word[word],
             operand.vector[1].word[word]);
     }
   } else {
-    gpu::LoadTransposed(
-        tile + Tile::At(first + lane % 16, Tile::kKeyPieces + 2 * column_tile + lane / 16), got);
     for (int word = 0; word < 4; ++word) operand.vector[word / 2].word[word % 2] = got[word];
   }
 #else

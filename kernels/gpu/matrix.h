@@ -30,6 +30,8 @@ struct MatrixLayout<32> {
   GPU_DEVICE static int Quarter(int lane) { return lane % 4; }
   GPU_DEVICE static constexpr int Slot(int e) { return e / 2 % 2; }
   GPU_DEVICE static int SlotRow(int lane, int slot) { return lane / 4 + 8 * slot; }
+  // A lane whose slot 0 is that row.
+  GPU_DEVICE static int LaneOf(int row) { return row * 4; }
   GPU_DEVICE static int OtherRow(int lane, int e) { return 8 * (e / 4) + 2 * (lane % 4) + e % 2; }
   GPU_DEVICE static int KeyOfSlot(int quarter, int slot) {
     return 8 * (slot / 2) + 2 * quarter + slot % 2;
@@ -49,6 +51,7 @@ struct MatrixLayout<64> {
   GPU_DEVICE static int Quarter(int lane) { return lane / 16; }
   GPU_DEVICE static constexpr int Slot(int) { return 0; }
   GPU_DEVICE static int SlotRow(int lane, int) { return lane % 16; }
+  GPU_DEVICE static int LaneOf(int row) { return row; }
   GPU_DEVICE static int OtherRow(int lane, int e) { return 4 * (lane / 16) + e; }
   GPU_DEVICE static int KeyOfSlot(int quarter, int slot) {
     return 16 * (slot / 4) + 4 * quarter + slot % 4;
