@@ -75,19 +75,21 @@ AttentionProblem MakeAttention(Random& random) {
   AttentionProblem p;
   const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F8_E4M3});
   const int head_dim = random.Pick({32, 64, 80, 96, 128, 256}), kv_heads = random.Pick({1, 2, 3});
-  const int group = static_cast<int>(random.Chance(0.1) ? 40 : random.Int(1, 16));
+  const bool decodes = random.Chance(0.3);  // a step of decoding: one token each, long contexts
+  const int group = static_cast<int>(!decodes && random.Chance(0.1) ? 40 : random.Int(1, 16));
   const int block_tokens = random.Pick({16, 32, 48, 64});
   p.q_heads = kv_heads * group;
-  if (random.Chance(0.5))
+  if (!decodes && random.Chance(0.5))
     p.window = static_cast<int>(random.Pick<int64_t>({1, 16, random.Int(2, 200)}));
   const int sequences = static_cast<int>(random.Int(1, 4));
   const int idle = random.Chance(0.3) ? static_cast<int>(random.Int(1, 3)) : 0;  // behind them
   std::vector<int> first_entries;
   int blocks = 1;
   for (int s = 0; s < sequences; ++s) {
-    const int context = static_cast<int>(random.Int(1, random.Chance(0.3) ? 700 : 90));
+    const int context = static_cast<int>(random.Int(1, decodes || random.Chance(0.3) ? 700 : 90));
     int queries = 1;
-    if (random.Chance(0.5)) queries = static_cast<int>(random.Int(1, std::min(context, 40)));
+    if (!decodes && random.Chance(0.5))
+      queries = static_cast<int>(random.Int(1, std::min(context, 40)));
     p.query_start.push_back(p.query_start.back() + queries);
     p.context.push_back(context);
     const int oldest = p.window > 0 ? std::max(0, context - queries - p.window + 1) : 0;
