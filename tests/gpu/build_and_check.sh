@@ -89,7 +89,7 @@ for name in "${steps[@]}"; do
       for row in CUDA_HOPPER CUDA_PAGED; do step "bench-prefill-$row" 40 "${bench[@]}" --only prefill --row "$row"; done
       python3 tests/gpu/compare.py "$out" ;;
     profile) # what warps wait for in the kernels of a small step, the first of each
-      for kernel in SkinnyKernel QkvPrepareKernel DecodeKernel; do
+      for kernel in SkinnyKernel EightsKernel DecodeKernel; do
         # The benchmark is ended once it is profiled, so its exit says nothing.
         step "profile-$kernel" 40 bash -c '"$@"; true' profile ncu --clock-control none --kill yes --launch-skip 1 \
           --launch-count 1 --kernel-name "regex:$kernel" --section LaunchStats --section Occupancy \
