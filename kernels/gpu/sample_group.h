@@ -9,10 +9,10 @@ namespace ashlar::gpu_kernels {
 
 inline constexpr int kGroupThreads = 128;  // of a block: four slices
 
-// Past the row's end stands -kLargestFloat.
-GPU_DEVICE void LoadSlice(const float* logits, int count, bool aligned, float (*value)[4]) {
+// Of `left` logits to the row's end; past it stands -kLargestFloat.
+GPU_DEVICE void LoadSlice(const float* logits, int left, bool aligned, float (*value)[4]) {
   const int thread = gpu::ThreadX() % kSliceThreads;
-  if (aligned && count == kSlice) {
+  if (aligned && left >= kSlice) {
     gpu::Vector vector[kSliceVectors];
 #pragma unroll
     for (int v = 0; v < kSliceVectors; ++v) {
@@ -30,7 +30,7 @@ GPU_DEVICE void LoadSlice(const float* logits, int count, bool aligned, float (*
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int place = v * kVectorStride + 4 * thread + j;
-      value[v][j] = place < count ? logits[place] : -kLargestFloat;
+      value[v][j] = place < left ? logits[place] : -kLargestFloat;
     }
   }
 }
@@ -42,11 +42,11 @@ GPU_KERNEL void GPU_BOUNDS(kGroupThreads, 5) GroupKernel(const SampleParams p) {
     const int thread = gpu::ThreadX() % kSliceThreads, row = gpu::BlockY();
     const int slice =
         gpu::BlockX() * (kGroupThreads / kSliceThreads) + gpu::ThreadX() / kSliceThreads;
+    // Compared as it is: ptxas 13.0 takes a count clamped to 0..kSlice for a whole slice.
     const int first = slice * kSlice, left = p.vocab - first;
-    const int count = left < 0 ? 0 : left < kSlice ? left : kSlice;
     gpu::WaitForPrevious();
     float value[kSliceVectors][4];
-    LoadSlice(p.logits + row * p.pitch + first, count, p.aligned, value);
+    LoadSlice(p.logits + row * p.pitch + first, left, p.aligned, value);
     const Settings settings(p.draws[row], p.vocab);  // under way beside the logits
 
     // Four of each: sums of few are nearer, and none waits for the one before.
@@ -76,11 +76,11 @@ GPU_KERNEL void GPU_BOUNDS(kGroupThreads, 5) GroupKernel(const SampleParams p) {
       const uint32_t other = gpu::ShuffleXor<kWave>(id, 1);
       group.rest = id < other ? id : other;
     } else if (settings.Weighs()) {
-      if (count < kSlice) {
+      if (left < kSlice) {
 #pragma unroll
         for (int i = 0; i < 4 * kSliceVectors; ++i) {
           const int place = i / 4 * kVectorStride + 4 * thread + i % 4;
-          if (place >= count) value[i / 4][i % 4] = -INFINITY;
+          if (place >= left) value[i / 4][i % 4] = -INFINITY;
         }
       }
 #pragma unroll
