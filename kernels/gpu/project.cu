@@ -231,6 +231,12 @@ bool Converts(const Call& c, bool norm_apart) {
   return false;
 }
 
+// Whether `bytes` fit where the answer will be.
+bool FitInOut(const ashlar_tensor& out, int64_t bytes) {
+  const int64_t row_bytes = out.shape[1] * ElementBytes(out.dtype);
+  return out.stride[0] == row_bytes && IsAligned(out.data) && bytes <= out.shape[0] * row_bytes;
+}
+
 // Sizes what the kernels pass to each other, and takes it from the device's scratch.
 bool TakeScratch(Call& c) {
   const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
@@ -239,6 +245,13 @@ bool TakeScratch(Call& c) {
   const int64_t room_bytes = Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
   const bool wide = c.a.gated != 0 && !c.skinny;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
+  if (wide && FitInOut(c.a.out, normed_bytes + room_bytes)) {
+    // Gates and ups are there before the answer is written, and nothing reads x any more.
+    c.normed = c.a.out.data;
+    c.room = static_cast<char*>(c.normed) + normed_bytes;
+    c.wide = c.device->Scratch(wide_bytes);
+    return c.wide != nullptr;
+  }
   if (normed_bytes + room_bytes + wide_bytes == 0) return true;
   auto* scratch = static_cast<char*>(c.device->Scratch(normed_bytes + room_bytes + wide_bytes));
   if (scratch == nullptr) return false;
