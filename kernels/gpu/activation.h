@@ -8,7 +8,7 @@
 
 namespace ashlar::gpu_kernels {
 
-GPU_DEVICE float Silu(float x) { return x / (1.0f + expf(-x)); }
+GPU_DEVICE float Silu(float x) { return x * gpu::Reciprocal(1.0f + gpu::Exp2(-1.44269504f * x)); }
 
 // The tanh approximation that Gemma names gelu_pytorch_tanh; 0.79788... is sqrt(2 / pi).
 GPU_DEVICE float GeluTanh(float x) {

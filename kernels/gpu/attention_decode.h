@@ -296,7 +296,9 @@ struct DecodeBlock {
 #pragma unroll 1
     for (int i = thread; i < now.rows.rows * kFours; i += kThreads) {
       const int row = i / kFours, column = i % kFours * 4;
-      constexpr int kTogether = 16;  // parts whose values are under way at once, and their sum
+      constexpr int kTogether =
+          kStrip || Shape::kWide ? 16
+                                 : 24;  // parts whose values are under way at once, and their sum
       Sums sums[kTogether + 1];
 #pragma unroll 1
       for (int from = first; from < after; from += kTogether) {

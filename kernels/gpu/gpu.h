@@ -279,6 +279,26 @@ GPU_DEVICE float Exp2(float value) {
 #endif
 }
 
+// Within 2^-22 of it, for positive values.
+GPU_DEVICE float Reciprocal(float value) {
+#if defined(GPU_PTX)
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(value));
+  return inverse;
+#else
+  return 1 / value;
+#endif
+}
+GPU_DEVICE float InverseRoot(float value) {
+#if defined(GPU_PTX)
+  float inverse;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(value));
+  return inverse;
+#else
+  return 1 / sqrtf(value);
+#endif
+}
+
 // Adds and returns what was there. Counts among the threads that see `to`: a block or the device.
 GPU_DEVICE uint32_t AtomicAdd(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
 

@@ -129,6 +129,8 @@ bool Any(bool holds) {
   return holds;
 }
 inline float Exp2(float value) { return exp2f(value); }
+inline float Reciprocal(float value) { return 1 / value; }
+inline float InverseRoot(float value) { return 1 / sqrtf(value); }
 inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
   const uint32_t was = *to;
   *to += value;

@@ -83,7 +83,7 @@ struct EightsWave {
       squares += gpu::ShuffleXor<kWave>(squares, mask);
     }
     if (weight == nullptr) return;
-    const float scale = 1.0f / sqrtf(squares / static_cast<float>(kHeadDim) + a.eps);
+    const float scale = gpu::InverseRoot(squares / kHeadDim + a.eps);
     float by[8];
     LoadFloats(ASHLAR_F32, weight, 8 * place, by);
 #pragma unroll

@@ -83,6 +83,13 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) EightsNormKernel(const NormParams p) {
       }
       for (const float each : value[i]) squares += each * each;
     }
+    // On their way while the threads wait for each other.
+    float by[kKeep][8];
+#pragma unroll
+    for (int i = 0; i < kKeep; ++i) {
+      const int col = first + i * 8 * kThreads;
+      if (col < cols) LoadFloats(ASHLAR_F32, p.weight, col, by[i]);
+    }
     squares = BlockSum<kWave>(squares, reinterpret_cast<float*>(gpu::SharedMemory()));
     const float scale = Scale(p, squares);
     char* to = static_cast<char*>(p.out.data) + row * p.out.stride[0];
@@ -90,10 +97,8 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) EightsNormKernel(const NormParams p) {
     for (int i = 0; i < kKeep; ++i) {
       const int col = first + i * 8 * kThreads;
       if (col >= cols) break;
-      float by[8];
-      LoadFloats(ASHLAR_F32, p.weight, col, by);
-      for (int j = 0; j < 8; ++j) by[j] *= value[i][j] * scale;
-      StoreFloats(p.out.dtype, to, col, by);
+      for (int j = 0; j < 8; ++j) by[i][j] *= value[i][j] * scale;
+      StoreFloats(p.out.dtype, to, col, by[i]);
     }
   }
 }
@@ -108,6 +113,7 @@ gpu::Error Launch(gpu::Stream stream, const NormParams& p) {
                       reinterpret_cast<uintptr_t>(p.weight) % 16 == 0;
   constexpr int kOnce = 8 * kThreads;
   if (eights && p.x.shape[1] <= kOnce) return launch(EightsNormKernel<kWave, kAdd, 1>);
+  if (eights && p.x.shape[1] <= 2 * kOnce) return launch(EightsNormKernel<kWave, kAdd, 2>);
   if (eights && p.x.shape[1] <= 4 * kOnce) return launch(EightsNormKernel<kWave, kAdd, 4>);
   return launch(RmsNormKernel<kWave, kAdd>);
 }

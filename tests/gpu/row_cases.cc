@@ -73,7 +73,8 @@ void GatherCase(const Context& c) {
 
 // All terms of the mean are positive: float32 sums keep their relative error small.
 void NormCase(const Context& c) {
-  const int64_t n = c.random.Int(1, 12), cols = c.random.Int(1, 3000);
+  const int64_t n = c.random.Int(1, 12);
+  const int64_t cols = c.random.Chance(0.4) ? 8 * c.random.Int(1, 1000) : c.random.Int(1, 3000);
   const ashlar_dtype dtype = PickFloat(c.random);
   const double deviation = c.random.Pick<double>({dtype == ASHLAR_F16 ? 1e-1 : 1e-3, 1, 100});
   const std::vector<float> x = Rounded(dtype, c.random.Normals(n * cols, deviation));
@@ -104,7 +105,9 @@ void NormCase(const Context& c) {
 }
 
 void ActivationCase(const Context& c) {
-  const int64_t n = c.random.Int(1, 20), width = c.random.Int(1, 700);
+  const bool many = c.random.Chance(0.3);
+  const int64_t n = c.random.Int(1, many ? 120 : 20);
+  const int64_t width = many ? 8 * c.random.Int(1, 160) : c.random.Int(1, 700);
   const ashlar_dtype dtype = PickFloat(c.random);
   const std::vector<float> x = Rounded(dtype, c.random.Normals(n * 2 * width, 3));
   const auto activation = c.random.Chance(0.5) ? ASHLAR_SILU : ASHLAR_GELU_TANH;
