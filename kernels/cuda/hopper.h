@@ -56,6 +56,13 @@ GPU_DEVICE void PrefetchMap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 // One box of a tensor map into shared memory; its bytes count on `barrier`.
+GPU_DEVICE void CopyBox(void* to, const CUtensorMap* map, Barrier* barrier, int c0, int c1) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4}], [%2];" ::"r"(gpu::SharedAddress(to)),
+      "l"(map), "r"(gpu::SharedAddress(barrier)), "r"(c0), "r"(c1)
+      : "memory");
+}
 GPU_DEVICE void CopyBox(void* to, const CUtensorMap* map, Barrier* barrier, int c0, int c1, int c2,
                         int c3) {
   asm volatile(
@@ -81,6 +88,15 @@ GPU_DEVICE void GiveRegisters() {
 template <int kRegisters>
 GPU_DEVICE void TakeRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Returns when the device's other blocks have brought a counter to `value` or more by additions in
+// order; what they wrote before is then seen by this thread and by those it synchronises with.
+GPU_DEVICE void AwaitCount(const uint32_t* counter, uint32_t value) {
+  uint32_t now;
+  do {
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
+  } while (now < value);
 }
 
 // Barrier `id` of `threads`, of which some only arrive.

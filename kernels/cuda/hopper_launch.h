@@ -13,7 +13,7 @@ struct AttentionLaunch {
   CUtensorMap q_map, kv_map;
 };
 
-inline constexpr int kTileRows = AttentionShape<128>::kRows;
+inline constexpr int kQueryRows = AttentionShape<128>::kRows;
 constexpr bool HasHeadDim(int dim) { return dim == 64 || dim == 128 || dim == 256; }
 constexpr int TileKeys(int head_dim) {
   return head_dim == 256 ? AttentionShape<256>::kKeys : AttentionShape<128>::kKeys;

@@ -7,30 +7,12 @@
 #include "gpu/attention_rows.h"
 #include "gpu/platform.h"
 #include "hopper_launch.h"
+#include "hopper_map.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
 
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-// A tensor of 16-bit elements, innermost extent first; stride i is that of extent i + 1, in bytes.
-struct Extents {
-  static constexpr int kMost = 5;
-  int rank;
-  cuuint64_t size[kMost], stride[kMost - 1];
-  cuuint32_t box[kMost];
-};
-
-bool MakeMap(Encode encode, ashlar_dtype dtype, const void* data, const Extents& e,
-             CUtensorMap* map) {
-  const cuuint32_t dense[Extents::kMost] = {1, 1, 1, 1, 1};
-  const auto type =
-      dtype == ASHLAR_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  return encode(map, type, static_cast<cuuint32_t>(e.rank), const_cast<void*>(data), e.size,
-                e.stride, e.box, dense, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
+using hopper::Encode, hopper::Extents, hopper::MakeMap;
 
 // Columns in rows of 128 bytes, heads, tokens, and which 64 columns.
 bool MapQuery(Encode encode, const AttentionParams& p, int tile_tokens, CUtensorMap* map) {
@@ -64,7 +46,7 @@ bool Aligned(const ashlar_tensor& t) {
 bool Fits(const AttentionParams& p) {
   const ashlar_kv_view& kv = p.args.kv;
   return hopper::HasHeadDim(kv.head_dim) && p.args.q.dtype == kv.dtype &&
-         p.args.out.dtype == kv.dtype && p.group <= hopper::kTileRows && p.scale_log2 > 0 &&
+         p.args.out.dtype == kv.dtype && p.group <= hopper::kQueryRows && p.scale_log2 > 0 &&
          kv.block_tokens % 8 == 0 && p.aligned && Aligned(p.args.q) && Aligned(p.args.out);
 }
 
@@ -81,7 +63,7 @@ hopper::AttentionParams KernelParams(const AttentionParams& p, int64_t unit, int
   h.kv_heads = kv.kv_heads;
   h.group = p.group;
   h.short_rows = p.only_long ? kTile : 0;
-  h.tile_tokens = hopper::kTileRows / p.group;
+  h.tile_tokens = hopper::kQueryRows / p.group;
   h.block_tokens = kv.block_tokens;
   h.box_tokens = std::gcd(kv.block_tokens, hopper::TileKeys(kv.head_dim));
   h.block_units = static_cast<int>(kv.block_stride / unit);
@@ -116,15 +98,10 @@ class HopperPrefill final : public Prefill {
   static std::unique_ptr<Prefill> Open(int device) {
     if (!hopper::RunsOn(device)) return nullptr;
     std::unique_ptr<HopperPrefill> prefill(new HopperPrefill);
-    void *encode = nullptr, *taken = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
-                                         cudaEnableDefault, &found) != cudaSuccess ||
-        encode == nullptr) {
-      return nullptr;
-    }
+    void* taken = nullptr;
+    prefill->encode_ = hopper::FindEncode();
+    if (prefill->encode_ == nullptr) return nullptr;
     if (gpu::Alloc(&taken, 2 * sizeof(int)) != gpu::kSuccess) return nullptr;
-    prefill->encode_ = reinterpret_cast<Encode>(encode);
     prefill->taken_ = static_cast<int*>(taken);
     gpu::Facts facts;
     // A stream of the caller's does not wait for the zeros by itself.

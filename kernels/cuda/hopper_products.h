@@ -13,6 +13,7 @@ namespace ashlar::hopper {
 
 using gpu_kernels::BF16;
 using gpu_kernels::F16;
+using gpu_kernels::F8;
 
 // An operand in shared memory whose rows of 128 bytes are swizzled as the copy engine does it, in
 // groups of 8 rows that begin at multiples of 1024 bytes. `group_bytes`: from 8 rows to the next 8.
@@ -22,6 +23,12 @@ GPU_DEVICE uint64_t Operand(const void* shared, int group_bytes, int column_byte
   const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
   return kSwizzle128 | field(group_bytes) << 32 | field(column_bytes) << 16 |
          field(gpu::SharedAddress(shared));
+}
+// One whose rows of 16 bytes lie side by side, eight rows to a group. `chunk_bytes`: from 16 bytes
+// of k to the next 16.
+GPU_DEVICE uint64_t PlainOperand(const void* shared, int chunk_bytes, int group_bytes) {
+  const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
+  return field(group_bytes) << 32 | field(chunk_bytes) << 16 | field(gpu::SharedAddress(shared));
 }
 // The same `bytes` further on.
 GPU_DEVICE uint64_t Advance(uint64_t operand, int bytes) { return operand + (bytes >> 4); }
@@ -45,6 +52,9 @@ GPU_DEVICE void WaitProducts() {
 template <int kColumns>
 struct Product;
 
+#define ASHLAR_LIST_8 "%0, %1, %2, %3"
+#define ASHLAR_LIST_16 ASHLAR_LIST_8 ", %4, %5, %6, %7"
+#define ASHLAR_LIST_32 ASHLAR_LIST_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define ASHLAR_LIST_64                                                     \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -63,25 +73,26 @@ struct Product;
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-#define ASHLAR_OUT_8(d, i)                                                                    \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
-#define ASHLAR_OUT_64(d) \
-  ASHLAR_OUT_8(d, 0), ASHLAR_OUT_8(d, 8), ASHLAR_OUT_8(d, 16), ASHLAR_OUT_8(d, 24)
+#define ASHLAR_OUT_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define ASHLAR_EIGHT(d, i) ASHLAR_OUT_4(d, i), ASHLAR_OUT_4(d, i + 4)
+#define ASHLAR_OUT_8(d) ASHLAR_OUT_4(d, 0)
+#define ASHLAR_OUT_16(d) ASHLAR_EIGHT(d, 0)
+#define ASHLAR_OUT_32(d) ASHLAR_OUT_16(d), ASHLAR_EIGHT(d, 8)
+#define ASHLAR_OUT_64(d) ASHLAR_OUT_32(d), ASHLAR_EIGHT(d, 16), ASHLAR_EIGHT(d, 24)
 #define ASHLAR_OUT_128(d)                                                          \
-  ASHLAR_OUT_64(d), ASHLAR_OUT_8(d, 32), ASHLAR_OUT_8(d, 40), ASHLAR_OUT_8(d, 48), \
-      ASHLAR_OUT_8(d, 56)
+  ASHLAR_OUT_64(d), ASHLAR_EIGHT(d, 32), ASHLAR_EIGHT(d, 40), ASHLAR_EIGHT(d, 48), \
+      ASHLAR_EIGHT(d, 56)
 #define ASHLAR_OUT_256(d)                                                                   \
-  ASHLAR_OUT_128(d), ASHLAR_OUT_8(d, 64), ASHLAR_OUT_8(d, 72), ASHLAR_OUT_8(d, 80),         \
-      ASHLAR_OUT_8(d, 88), ASHLAR_OUT_8(d, 96), ASHLAR_OUT_8(d, 104), ASHLAR_OUT_8(d, 112), \
-      ASHLAR_OUT_8(d, 120)
+  ASHLAR_OUT_128(d), ASHLAR_EIGHT(d, 64), ASHLAR_EIGHT(d, 72), ASHLAR_EIGHT(d, 80),         \
+      ASHLAR_EIGHT(d, 88), ASHLAR_EIGHT(d, 96), ASHLAR_EIGHT(d, 104), ASHLAR_EIGHT(d, 112), \
+      ASHLAR_EIGHT(d, 120)
 
-// A and B from shared memory, both with their 16 values of k in one row; `add` 0 sets D instead.
-#define ASHLAR_PRODUCT_SHARED(N, TYPE, A, B, ADD)                                    \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" #ADD                         \
-               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE \
-               " {" ASHLAR_LIST_##N "}, %" #A ", %" #B ", add, 1, 1, 0, 0;\n}\n"     \
-               : ASHLAR_OUT_##N(d)                                                   \
+// A and B from shared memory, both with their 32 bytes of k in one row; `add` 0 sets D instead.
+#define ASHLAR_PRODUCT_SHARED(N, K, TYPE, A, B, ADD, ORDERS)                             \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" #ADD                             \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32." TYPE "." TYPE \
+               " {" ASHLAR_LIST_##N "}, %" #A ", %" #B ", add, 1, 1" ORDERS ";\n}\n"     \
+               : ASHLAR_OUT_##N(d)                                                       \
                : "l"(a), "l"(b), "r"(add))
 // A from registers, as D of an earlier product holds it, in pairs; B with its n in one row.
 #define ASHLAR_PRODUCT_REGISTERS(N, TYPE, A0, A1, A2, A3, B)                            \
@@ -96,10 +107,12 @@ struct Product;
   struct Product<N> {                                                                    \
     template <class T>                                                                   \
     GPU_DEVICE static void Shared(float (&d)[N / 2], uint64_t a, uint64_t b, int add) {  \
-      if constexpr (std::is_same_v<T, BF16>) {                                           \
-        ASHLAR_PRODUCT_SHARED(N, "bf16", I0, I1, I2);                                    \
+      if constexpr (std::is_same_v<T, F8>) {                                             \
+        ASHLAR_PRODUCT_SHARED(N, 32, "e4m3", I0, I1, I2, "");                            \
+      } else if constexpr (std::is_same_v<T, BF16>) {                                    \
+        ASHLAR_PRODUCT_SHARED(N, 16, "bf16", I0, I1, I2, ", 0, 0");                      \
       } else {                                                                           \
-        ASHLAR_PRODUCT_SHARED(N, "f16", I0, I1, I2);                                     \
+        ASHLAR_PRODUCT_SHARED(N, 16, "f16", I0, I1, I2, ", 0, 0");                       \
       }                                                                                  \
     }                                                                                    \
     template <class T>                                                                   \
@@ -112,6 +125,9 @@ struct Product;
     }                                                                                    \
   }
 
+ASHLAR_PRODUCT(8, 4, 5, 6, 7, 8);
+ASHLAR_PRODUCT(16, 8, 9, 10, 11, 12);
+ASHLAR_PRODUCT(32, 16, 17, 18, 19, 20);
 ASHLAR_PRODUCT(64, 32, 33, 34, 35, 36);
 ASHLAR_PRODUCT(128, 64, 65, 66, 67, 68);
 ASHLAR_PRODUCT(256, 128, 129, 130, 131, 132);
@@ -126,6 +142,21 @@ GPU_DEVICE uint32_t Pack(float low, float high) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   }
   return word;
+}
+
+// A matrix of 8 rows and 8 columns, whose thread of lane l has row l / 4 and of it columns
+// 2 (l % 4) and the next: afterwards column l / 4 and of it rows 2 (l % 4) and the next.
+GPU_DEVICE float2 Transpose(float first, float second) {
+  const auto transpose = [](uint32_t halves) {
+    uint32_t turned;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(halves));
+    return turned;
+  };
+  const uint32_t a = __float_as_uint(first), b = __float_as_uint(second);
+  const uint32_t low = transpose(__byte_perm(a, b, 0x5410));
+  const uint32_t high = transpose(__byte_perm(a, b, 0x7632));
+  return make_float2(__uint_as_float(__byte_perm(low, high, 0x5410)),
+                     __uint_as_float(__byte_perm(low, high, 0x7632)));
 }
 
 }  // namespace ashlar::hopper

@@ -108,6 +108,7 @@ int Open(const ashlar_open* args, ashlar_device** out) {
       return gpu::UseDevice(index) == gpu::kSuccess ? OpenBlas() : nullptr;
     });
     device->prefill = OpenPrefill(args->index);
+    device->fused = OpenFusedProducts(args->index);
   }
   *out = device.release();
   return ASHLAR_OK;

@@ -16,8 +16,9 @@ struct ashlar_device {
   int index = 0;
   bool invariant = false;
   gpu::Facts facts;
-  std::vector<int64_t> launches;                          // per row
-  std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;  // may be empty
+  std::vector<int64_t> launches;                              // per row
+  std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;      // may be empty
+  std::unique_ptr<ashlar::gpu_kernels::FusedProducts> fused;  // may be empty
   std::future<std::unique_ptr<ashlar::gpu_kernels::Blas>> opening_blas;
   ashlar::gpu_kernels::Staging staging;
   void* scratch = nullptr;

@@ -56,4 +56,17 @@ class Prefill {
 // Empty when the device is of no such architecture.
 std::unique_ptr<Prefill> OpenPrefill(int device);
 
+struct SkinnyParams;
+// Products of few tokens with what stands around them, by what one architecture alone has.
+class FusedProducts {
+ public:
+  virtual ~FusedProducts() = default;
+  // Whether it carries out such a product: with a norm ahead, of x in another type than the
+  // weight's, or of x as the weight is, with scales if float8.
+  virtual bool Takes(const SkinnyParams& params) const = 0;
+  virtual gpu::Error Launch(gpu::Stream stream, const SkinnyParams& params) = 0;
+};
+// Empty when the device is of no such architecture.
+std::unique_ptr<FusedProducts> OpenFusedProducts(int device);
+
 }  // namespace ashlar::gpu_kernels

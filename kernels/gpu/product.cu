@@ -117,18 +117,11 @@ std::string LaunchBlas(ashlar_device* device, gpu::Stream stream, const MatmulPa
   m.x = p.x;
   m.x_pitch = p.x_row_bytes / ElementBytes(p.x_dtype);
   if (type == ASHLAR_F8_E4M3) {
-    // A row of 64 values or more and its scale fit where 16-bit values would.
-    float* scales = reinterpret_cast<float*>(static_cast<char*>(room) + p.tokens * p.pitch);
-    const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto width) {
-      constexpr int kWave = width;
-      return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
-                         kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, norm, room,
-                         scales);
-    });
+    const gpu::Error error = LaunchQuantize(device->facts.wave, stream, p, norm, room);
     if (error != gpu::kSuccess) return gpu::Text(error);
     m.x = room;
     m.x_pitch = p.pitch;
-    m.x_scales = scales;
+    m.x_scales = F8Scales(p, room);
     m.weight_scales = p.scales;
   } else if (p.x_dtype != type || !IsPadded(p.x, p.x_row_bytes, p.cols, p.pitch)) {
     const gpu::Error error = LaunchConvert(stream, p, type, room);
@@ -165,6 +158,21 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
   const int64_t blocks = (p.tokens * p.pitch + kThreads - 1) / kThreads;
   const gpu::Grid grid{static_cast<unsigned>(blocks < 4096 ? blocks : 4096)};
   return gpu::Launch(stream, grid, kThreads, 0, ConvertKernel, p, type, to, p.pitch);
+}
+
+// A row of 64 values or more and its scale fit where 16-bit values would.
+const float* F8Scales(const MatmulParams& p, const void* quantized) {
+  return reinterpret_cast<const float*>(static_cast<const char*>(quantized) + p.tokens * p.pitch);
+}
+
+gpu::Error LaunchQuantize(int wave, gpu::Stream stream, const MatmulParams& p, const XNorm& norm,
+                          void* to) {
+  return gpu::WithWave(wave, [&](auto width) {
+    constexpr int kWave = width;
+    return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
+                       kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, norm, to,
+                       const_cast<float*>(F8Scales(p, to)));
+  });
 }
 
 bool LaunchNormedF8(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,

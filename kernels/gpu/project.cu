@@ -1,5 +1,6 @@
-// Products with what stands around them. Up to 16 tokens one kernel does all of it; beyond, and
-// where that kernel does not fit, the parts run one after another.
+// Products with what stands around them. Up to some number of tokens one kernel does all of it, the
+// device's own or the portable one; beyond, and where neither fits, the parts run one after
+// another.
 #include "device.h"
 #include "ops.h"
 #include "product.h"
@@ -9,6 +10,9 @@
 
 namespace ashlar::gpu_kernels {
 namespace {
+
+// The fewest tokens whose products the device's own kernel carries out, by the weight's bytes.
+constexpr int64_t kFewestFused16 = 1, kFewestFused8 = 1;
 
 std::string CheckArgs(const ashlar_projection& a) {
   const int64_t rows = a.weight->rows;
@@ -87,11 +91,14 @@ struct Call {
   ashlar_stream* stream;
   const ashlar_projection& a;
   const ashlar_weight& weight;
-  ashlar_dtype type;       // CommonType
-  ashlar_tensor x;         // what is multiplied
-  void* normed = nullptr;  // for x after a norm that is a kernel of its own
-  void* room = nullptr;    // for x as `type`, padded
-  void* wide = nullptr;    // for gates and ups
+  ashlar_dtype type;                // CommonType
+  ashlar_tensor x;                  // what is multiplied
+  const float* x_scales = nullptr;  // of float8 x
+  void* normed = nullptr;           // for x after a norm that is a kernel of its own
+  void* room = nullptr;             // for x as `type`, padded
+  void* wide = nullptr;             // for gates and ups
+  bool fused = false;               // by the device's own kernel
+  bool raw = false;                 // which takes x as it comes
   bool skinny = false, norm_inside = false;
   bool norm_apart = false;  // still to be done, ahead of the product
 };
@@ -113,7 +120,9 @@ SkinnyParams MakeSkinny(const Call& c) {
   p.pitch = c.weight.pitch;
   p.cols = static_cast<int>(c.x.shape[1]);
   p.x = c.x.data;
+  p.x_dtype = c.raw ? c.x.dtype : c.type;
   p.x_row_bytes = c.x.stride[0];
+  p.x_scales = c.x_scales;
   p.tokens = static_cast<int>(c.x.shape[0]);
   p.norm = c.norm_inside ? static_cast<const float*>(c.a.norm.data) : nullptr;
   p.eps = c.a.eps;
@@ -130,19 +139,35 @@ char* Column(const ashlar_tensor& t, int64_t first) {
   return t.data == nullptr ? nullptr : static_cast<char*>(t.data) + first * ElementBytes(t.dtype);
 }
 
-int RunSkinny(Call& c) {
+// Brings x, normed unless the kernel does that, to the type that is multiplied.
+int Prepare(Call& c) {
+  if (c.raw) return ASHLAR_OK;
+  const gpu::Stream stream = StreamOf(c.stream);
+  const int64_t pitch = c.weight.pitch;
+  if (c.fused && c.type == ASHLAR_F8_E4M3) {
+    const MatmulParams p = ProductParams(c.x, c.weight);
+    const XNorm norm{static_cast<const float*>(c.a.norm.data), c.a.eps};
+    c.x_scales = F8Scales(p, c.room);
+    c.x = Matrix(c.room, c.type, c.x.shape[0], pitch, pitch);
+    return Checked(LaunchQuantize(c.device->facts.wave, stream, p, norm, c.room), "project");
+  }
   if (c.norm_apart && Norm(c) != ASHLAR_OK) return ASHLAR_FAILED;
   const ashlar_dtype type = XType(c.type);
-  if (!IsPlain(c.x, type)) {
-    const int64_t pitch = c.weight.pitch;
-    const gpu::Error error =
-        LaunchConvert(StreamOf(c.stream), ProductParams(c.x, c.weight), type, c.room);
-    if (error != gpu::kSuccess) return Checked(error, "project");
-    c.x = Matrix(c.room, type, c.x.shape[0], pitch, pitch);
-  }
+  if (IsPlain(c.x, type)) return ASHLAR_OK;
+  const MatmulParams p = ProductParams(c.x, c.weight);
+  c.x = Matrix(c.room, type, c.x.shape[0], pitch, pitch);
+  return Checked(LaunchConvert(stream, p, type, c.room), "project");
+}
+
+// By one kernel a part, or one for gates and ups.
+int RunWhole(Call& c) {
+  if (Prepare(c) != ASHLAR_OK) return ASHLAR_FAILED;
   SkinnyParams p = MakeSkinny(c);
   const auto launch = [&] {
-    return Checked(LaunchSkinny(c.device->facts, StreamOf(c.stream), p), "project");
+    const gpu::Stream stream = StreamOf(c.stream);
+    return Checked(
+        c.fused ? c.device->fused->Launch(stream, p) : LaunchSkinny(c.device->facts, stream, p),
+        "project");
   };
   const std::vector<ashlar_weight::Part>& parts = c.weight.parts;
   if (c.a.gated != 0) {
@@ -202,21 +227,38 @@ int RunParts(Call& c) {
   return GatedActivation(c.device, c.stream, c.a.out, out, c.a.activation);
 }
 
+// Whether a kernel takes all parts of a weight.
+template <class Takes>
+bool TakesParts(const Call& c, Takes takes) {
+  SkinnyParams p = MakeSkinny(c);
+  for (const ashlar_weight::Part& part : c.weight.parts) {
+    p.rows = static_cast<int>(c.a.gated != 0 ? c.weight.rows / 2 : part.rows);
+    if (!takes(p)) return false;
+  }
+  return true;
+}
+
 // Chooses the kernels: the norm is inside of the skinny one when that reads x as it is.
 void Choose(Call& c) {
-  if (c.device->invariant || c.x.shape[0] > kMostSkinnyTokens) return;
-  if (c.type == ASHLAR_F32) return;
+  if (c.device->invariant || c.type == ASHLAR_F32) return;
   if (c.a.gated != 0 && !HasHalves(c.weight)) return;
+  const FusedProducts* own = c.device->fused.get();
+  const int64_t fewest = c.type == ASHLAR_F8_E4M3 ? kFewestFused8 : kFewestFused16;
+  const bool aligned = HasEights(c.a.x) && IsAligned(c.a.norm.data);
+  const bool differs = c.a.norm.data != nullptr || c.a.x.dtype != c.type;
+  for (const bool raw : {aligned && differs, false}) {
+    c.raw = raw;
+    c.norm_inside = raw && c.a.norm.data != nullptr;
+    c.fused = own != nullptr && c.x.shape[0] >= fewest &&
+              TakesParts(c, [&](const SkinnyParams& p) { return own->Takes(p); });
+    if (c.fused) return;
+  }
+  if (c.x.shape[0] > kMostSkinnyTokens) return;
   const bool inside = c.a.norm.data != nullptr && XType(c.type) == ASHLAR_BF16 &&
                       IsPlain(c.x, ASHLAR_BF16) && IsAligned(c.a.norm.data);
   for (const bool norm_inside : {inside, false}) {
     c.norm_inside = norm_inside;
-    SkinnyParams p = MakeSkinny(c);
-    c.skinny = true;
-    for (const ashlar_weight::Part& part : c.weight.parts) {
-      p.rows = static_cast<int>(c.a.gated != 0 ? c.weight.rows / 2 : part.rows);
-      c.skinny = c.skinny && FitsSkinny(c.device->facts, p);
-    }
+    c.skinny = TakesParts(c, [&](const SkinnyParams& p) { return FitsSkinny(c.device->facts, p); });
     if (c.skinny) return;
   }
 }
@@ -242,8 +284,8 @@ bool TakeScratch(Call& c) {
   const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
   const int64_t normed_bytes = c.norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
-  const int64_t room_bytes = Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
-  const bool wide = c.a.gated != 0 && !c.skinny;
+  const int64_t room_bytes = !c.raw && Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
+  const bool wide = c.a.gated != 0 && !c.skinny && !c.fused;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
   if (wide && FitInOut(c.a.out, normed_bytes + room_bytes)) {
     // Gates and ups are there before the answer is written, and nothing reads x any more.
@@ -273,7 +315,7 @@ int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projectio
   Choose(c);
   c.norm_apart = args->norm.data != nullptr && !c.norm_inside;
   if (!TakeScratch(c)) return Failed("project: out of memory");
-  return c.skinny ? RunSkinny(c) : RunParts(c);
+  return c.skinny || c.fused ? RunWhole(c) : RunParts(c);
 }
 
 int Matmul(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,

@@ -218,6 +218,7 @@ void Prefill(const Side& side) {
 
 struct Shape {
   int64_t rows, cols;
+  bool fp8 = false;
 };
 
 void Matmul(const Side& side) {
@@ -230,14 +231,18 @@ void Matmul(const Side& side) {
                              {1024, 2048},
                              {6144, 1024},
                              {1024, 3072},
-                             {151936, 1024}}) {
-    const int64_t bytes = shape.rows * shape.cols * 2;
+                             {151936, 1024},
+                             {6144, 4096, true},
+                             {4096, 4096, true},
+                             {28672, 4096, true},
+                             {4096, 14336, true}}) {
+    const int64_t bytes = shape.rows * shape.cols * (shape.fp8 ? 1 : 2);
     const int copies = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 29) / bytes, 1, 64));
     std::vector<std::unique_ptr<WeightOf>> weights;
     for (int i = 0; i < copies; ++i) {
-      weights.push_back(std::make_unique<WeightOf>(side, shape.rows, shape.cols));
+      weights.push_back(std::make_unique<WeightOf>(side, shape.rows, shape.cols, shape.fp8));
     }
-    for (int64_t m : {1, 2, 4, 8, 16, 64, 256, 2048}) {
+    for (int64_t m : {1, 2, 4, 8, 16, 32, 64, 128, 256, 2048}) {
       const Memory x(side, m * shape.cols * 2), out(side, m * shape.rows * 2);
       x.Fill(Normals(1 << 12), m * shape.cols * 2);
       const Time time = Measure(side, std::max(4, copies), [&](int i) {
@@ -247,8 +252,8 @@ void Matmul(const Side& side) {
                                       weights[size_t(i % copies)]->weight, {}));
       });
       char what[64];
-      std::snprintf(what, sizeof what, "matmul [%d, %d] x m %d", int(shape.rows), int(shape.cols),
-                    int(m));
+      std::snprintf(what, sizeof what, "matmul%s [%d, %d] x m %d", shape.fp8 ? " fp8" : "",
+                    int(shape.rows), int(shape.cols), int(m));
       Print(what, time, double(bytes), 2.0 * double(m) * double(shape.rows) * double(shape.cols));
     }
   }

@@ -76,7 +76,7 @@ for name in "${steps[@]}"; do
       begin=$SECONDS
       build >"$out/build.txt" 2>&1 || { cat "$out/build.txt"; echo "FAILED build"; exit 1; }
       echo "ok     build ($((SECONDS - begin)) s)" ;;
-    conformance) step conformance 120 "${conformance[@]}" --rounds 20 ;;
+    conformance) step conformance 120 "${conformance[@]}" --rounds 20 --size large ;;
     sanitize)
       pids=()
       for tool in memcheck racecheck initcheck synccheck; do

@@ -203,6 +203,7 @@ struct Context {
   Random& random;
   Report& report;
   const char* op;
+  bool large;  // shapes that a device's blocks share, which take the host executor minutes
 };
 
 struct Case {

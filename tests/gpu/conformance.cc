@@ -1,7 +1,8 @@
 // Every op and attention row of one plugin against the reference plugin, over the C table alone: it
 // builds where there is nothing but a compiler, so a GPU host can run it.
-//   conformance REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD]
-// Shapes and values are new each time; --seed repeats a run. Exits 1 when anything differs by more
+//   conformance REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD] [--size large]
+// Shapes and values are new each time; --seed repeats a run. With --size large some products are
+// as large as a model's, for a real device. Exits 1 when anything differs by more
 // than its tolerance, 3 when the plugin has no device.
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@ struct Options {
   uint64_t seed = std::random_device()();
   int rounds = 4;
   std::string only;
+  bool large = false;
 };
 
 bool Parse(int argc, char** argv, Options* options) {
@@ -33,6 +35,8 @@ bool Parse(int argc, char** argv, Options* options) {
       options->rounds = std::atoi(argv[i + 1]);
     } else if (std::strcmp(argv[i], "--only") == 0) {
       options->only = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--size") == 0) {
+      options->large = std::strcmp(argv[i + 1], "large") == 0;
     } else {
       return false;
     }
@@ -45,7 +49,9 @@ bool Parse(int argc, char** argv, Options* options) {
 int main(int argc, char** argv) {
   Options options;
   if (!Parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: %s REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD]\n",
+    std::fprintf(stderr,
+                 "usage: %s REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD] "
+                 "[--size large]\n",
                  argv[0]);
     return 2;
   }
@@ -60,7 +66,7 @@ int main(int argc, char** argv) {
     // Each op's stream of numbers is its own: --only sees what the whole run saw.
     Random random(options.seed ^ std::hash<std::string>()(test.name));
     for (int round = 0; round < options.rounds; ++round) {
-      test.run({reference, plugin, invariant, random, report, test.name});
+      test.run({reference, plugin, invariant, random, report, test.name, options.large});
     }
   }
   report.Print();

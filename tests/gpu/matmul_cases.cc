@@ -60,16 +60,18 @@ std::vector<float> Run(const Side& side, const Problem& p, int64_t first, int64_
 
 }  // namespace
 
-RandomWeight RandomWeight::Make(Random& random, bool halves) {
+RandomWeight RandomWeight::Make(Random& random, bool halves, bool large) {
   RandomWeight w;
   const auto dtype =
       random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32, ASHLAR_Q8_0});
+  const bool huge = large && random.Chance(0.3);
   const bool tall = random.Chance(0.1);           // more rows than a device's blocks take at once
   const bool deep = !tall && random.Chance(0.1);  // more of x than shared memory holds
   const bool mixed = dtype != ASHLAR_Q8_0 && random.Chance(0.2);
   w.desc.fp8 = dtype != ASHLAR_Q8_0 && random.Chance(0.3) ? 1 : 0;
   w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
-  w.desc.cols = deep                   ? 32 * random.Int(75, 450)
+  w.desc.cols = huge                   ? 32 * random.Int(30, 130)
+                : deep                 ? 32 * random.Int(75, 450)
                 : dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
                 : tall                 ? 8 * random.Int(1, 20)
                 : random.Chance(0.5)   ? 64 * random.Int(1, 12)
@@ -77,7 +79,8 @@ RandomWeight RandomWeight::Make(Random& random, bool halves) {
   for (int32_t i = 0; i < w.desc.parts; ++i) {
     w.desc.dtype[i] = dtype;
     if (mixed) w.desc.dtype[i] = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
-    w.desc.rows[i] = tall                 ? random.Int(2200, 6000)
+    w.desc.rows[i] = huge                 ? random.Int(1000, 4000)
+                     : tall               ? random.Int(2200, 6000)
                      : random.Chance(0.5) ? 16 * random.Int(1, 6)
                                           : random.Int(1, 90);
     if (halves) w.desc.rows[i] = w.desc.parts == 1 ? 2 * w.desc.rows[i] : w.desc.rows[0];
@@ -104,8 +107,16 @@ const char* RandomWeight::Name() const {
   return desc.dtype[0] == ASHLAR_Q8_0 ? "q8_0" : names[desc.dtype[0]];
 }
 
-double RandomWeight::Step(int64_t tokens) const {
-  if (desc.fp8 != 0 && tokens > 16) {
+int64_t RandomWeight::Tokens(Random& random, bool large) const {
+  // The host executor would take minutes.
+  if (rows > 2000 && !large) return random.Int(1, 4);
+  if (random.Chance(0.5)) return random.Int(1, 16);
+  if (random.Chance(0.1)) return random.Int(257, 300);
+  return random.Chance(0.5) ? random.Int(17, 64) : random.Int(65, large ? 256 : 150);
+}
+
+double RandomWeight::Step(bool invariant) const {
+  if (desc.fp8 != 0 && !invariant) {
     return 0x1p-4 * std::min(1.0, 3 / std::sqrt(double(desc.cols))) + 0x1p-7;
   }
   if (desc.fp8 != 0) return 0x1p-7;
@@ -133,28 +144,30 @@ double VectorNorm(const std::vector<float>& x, int64_t first, int64_t count) {
 // The reference multiplies in double.
 void MatmulCase(const Context& c) {
   Problem p;
-  p.weight = RandomWeight::Make(c.random, false);
+  p.weight = RandomWeight::Make(c.random, false, c.large);
   const int64_t cols = p.weight.desc.cols, rows = p.weight.rows;
-  p.m = c.random.Chance(0.5) ? c.random.Int(1, 16) : c.random.Int(17, 150);
-  if (p.weight.rows > 2000) p.m = 1 + p.m % 4;  // the host executor would take minutes
+  p.m = p.weight.Tokens(c.random, c.large);
   p.x = c.random.Normals(p.m * cols);
   if (c.random.Chance(0.3)) p.bias = c.random.Normals(rows);
 
   const std::vector<float> want = Run(c.reference, p, 0, p.m);
-  std::vector<double> tolerance;
-  for (int64_t i = 0; i < p.m; ++i) {
-    const double bound =
-        p.weight.Step(p.m) * VectorNorm(p.x, i * cols, cols) * p.weight.RowNorm() + 1e-5;
-    tolerance.insert(tolerance.end(), static_cast<size_t>(rows), bound);
-  }
+  const auto tolerance = [&](bool invariant) {
+    std::vector<double> bounds;
+    for (int64_t i = 0; i < p.m; ++i) {
+      const double bound =
+          p.weight.Step(invariant) * VectorNorm(p.x, i * cols, cols) * p.weight.RowNorm() + 1e-5;
+      bounds.insert(bounds.end(), static_cast<size_t>(rows), bound);
+    }
+    return bounds;
+  };
   const std::string op = std::string("matmul ") + p.weight.Name();
   const std::string what = "m " + std::to_string(p.m) + " rows " + std::to_string(rows) + " in " +
                            std::to_string(p.weight.desc.parts) + " cols " + std::to_string(cols) +
                            (p.bias.empty() ? "" : " bias");
-  c.report.Compare(op, what, Run(c.plugin, p, 0, p.m), want, tolerance);
+  c.report.Compare(op, what, Run(c.plugin, p, 0, p.m), want, tolerance(false));
   // In a batch or alone, bit for bit.
   const std::vector<float> together = Run(c.invariant, p, 0, p.m);
-  c.report.Compare(op + " invariant", what, together, want, tolerance);
+  c.report.Compare(op + " invariant", what, together, want, tolerance(true));
   const int64_t row = c.random.Int(0, p.m - 1);
   const std::vector<float> alone = Run(c.invariant, p, row, 1);
   c.report.Expect(

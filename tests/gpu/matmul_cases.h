@@ -10,17 +10,20 @@ struct RandomWeight {
   std::vector<std::vector<uint8_t>> sources;
   int64_t rows = 0;
 
-  // With `halves` the rows are gates and as many ups, in one part or two.
-  static RandomWeight Make(Random& random, bool halves);
+  // With `halves` the rows are gates and as many ups, in one part or two. With `large` some are as
+  // large as a model's.
+  static RandomWeight Make(Random& random, bool halves, bool large);
+  // A number of tokens that kernels are chosen by, for this weight.
+  int64_t Tokens(Random& random, bool large) const;
   // The caller destroys it.
   ashlar_weight* Create(const Side& side) const;
 
   const char* Name() const;
   // How far a product with x may move when x and, if quantised, the weight are brought to a type of
   // 16 bits, within 2^-9 or 2^-12 of each value: by Cauchy's inequality by Step() * |x| * |row|.
-  // With float8 weights x of more than 16 tokens is within 2^-4; then the bound is one that so many
-  // independent errors do not reach, since Cauchy's would hide a wrong scale.
-  double Step(int64_t tokens) const;
+  // A float8 weight's x may be float8 too, within 2^-4, unless `invariant`; then the bound is one
+  // that so many independent errors do not reach, since Cauchy's would hide a wrong scale.
+  double Step(bool invariant) const;
   // What no row's |row| comes near to: rows are drawn, so that the root of their columns and a few
   // deviations is enough.
   double RowNorm() const;

@@ -91,13 +91,12 @@ std::vector<float> Scaled(std::vector<float> values, double scale) {
   return values;
 }
 
-Problem MakeProblem(Random& random) {
+Problem MakeProblem(Random& random, bool large) {
   Problem p;
   p.gated = random.Chance(0.35);
-  p.weight = RandomWeight::Make(random, p.gated);
+  p.weight = RandomWeight::Make(random, p.gated, large);
   p.dtype = random.Pick<ashlar_dtype>({ASHLAR_F32, ASHLAR_F16, ASHLAR_BF16, ASHLAR_BF16});
-  p.m = random.Chance(0.7) ? random.Int(1, 16) : random.Int(17, 150);
-  if (p.weight.rows > 2000) p.m = 1 + p.m % 4;  // the host executor would take minutes
+  p.m = p.weight.Tokens(random, large);
   if (random.Chance(0.5)) p.activation = ASHLAR_GELU_TANH;
   const bool norm = random.Chance(0.5);
   // Gates and ups come to about 8, as in a model: larger ones leave the bend of the activation and,
@@ -112,22 +111,18 @@ Problem MakeProblem(Random& random) {
   return p;
 }
 
-}  // namespace
-
 // Beside what a product may err (matmul_cases.cc): the norm's result is rounded once more, to x's
 // type, and out to its own. |act'| stays under 1.13, so an error e of gate and up moves out by at
 // most 1.13 e |up| + e |act(gate)| + 1.13 e^2.
-void ProjectCase(const Context& c) {
-  const Problem p = MakeProblem(c.random);
-  const Wanted want = Compose(c.reference, p);
+std::vector<double> Tolerance(const Problem& p, const Wanted& want, bool invariant) {
   const int64_t cols = p.weight.desc.cols, rows = p.weight.rows;
   const double type_step = std::max(2e-6, RoundingStep(p.dtype));
   std::vector<double> tolerance;
   for (int64_t i = 0; i < p.m; ++i) {
     const double x_norm = VectorNorm(want.normed, i * cols, cols);
-    const double bound =
-        (p.weight.Step(p.m) + (p.norm.empty() ? 0 : type_step)) * x_norm * p.weight.RowNorm() +
-        1e-5;
+    const double bound = (p.weight.Step(invariant) + (p.norm.empty() ? 0 : type_step)) * x_norm *
+                             p.weight.RowNorm() +
+                         1e-5;
     for (int64_t col = 0; col < p.out_cols(); ++col) {
       const double out = want.out[static_cast<size_t>(i * p.out_cols() + col)];
       double error = bound;
@@ -144,9 +139,18 @@ void ProjectCase(const Context& c) {
       tolerance.push_back(error + 2 * type_step * std::fabs(out) + 1e-7);
     }
   }
+  return tolerance;
+}
+
+}  // namespace
+
+void ProjectCase(const Context& c) {
+  const Problem p = MakeProblem(c.random, c.large);
+  const Wanted want = Compose(c.reference, p);
   const std::string op = std::string("project ") + p.weight.Name() + (p.gated ? " gated" : "");
-  c.report.Compare(op, Describe(p), Run(c.plugin, p), want.out, tolerance);
-  c.report.Compare(op + " invariant", Describe(p), Run(c.invariant, p), want.out, tolerance);
+  c.report.Compare(op, Describe(p), Run(c.plugin, p), want.out, Tolerance(p, want, false));
+  c.report.Compare(op + " invariant", Describe(p), Run(c.invariant, p), want.out,
+                   Tolerance(p, want, true));
 }
 
 }  // namespace ashlar::gpu_test
