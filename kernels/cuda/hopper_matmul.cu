@@ -73,6 +73,7 @@ hopper::MatmulParams KernelParams(const SkinnyParams& p) {
   h.x_dtype = p.x_dtype;
   h.x_row_bytes = p.x_row_bytes;
   h.norm = p.norm;
+  h.parts = p.parts;
   h.eps = p.eps;
   h.gated = p.gated;
   h.activation = p.activation;
@@ -93,7 +94,7 @@ hopper::MatmulParams KernelParams(const SkinnyParams& p) {
   return h;
 }
 
-// Launches follow one another: they share the memory for parts and the counters.
+// Launches follow one another: they share counters.
 class HopperProducts final : public FusedProducts {
  public:
   static std::unique_ptr<FusedProducts> Open(int device) {
@@ -105,15 +106,12 @@ class HopperProducts final : public FusedProducts {
       return nullptr;
     }
     products->multiprocessors_ = facts.multiprocessors;
-    const auto blocks = static_cast<size_t>(facts.multiprocessors);
-    const size_t tile_bytes = sizeof(float) * hopper::kTileRows * hopper::kMostTokens;
-    void *parts = nullptr, *arrived = nullptr;
-    if (gpu::Alloc(&parts, blocks * tile_bytes) != gpu::kSuccess) return nullptr;
-    products->parts_ = static_cast<float*>(parts);
-    if (gpu::Alloc(&arrived, blocks * sizeof(uint32_t)) != gpu::kSuccess) return nullptr;
+    const size_t bytes = sizeof(uint32_t) * static_cast<size_t>(facts.multiprocessors);
+    void* arrived = nullptr;
+    if (gpu::Alloc(&arrived, bytes) != gpu::kSuccess) return nullptr;
     products->arrived_ = static_cast<uint32_t*>(arrived);
     // A stream of the caller's does not wait for the zeros by itself.
-    if (gpu::Zero(arrived, blocks * sizeof(uint32_t), nullptr) != gpu::kSuccess ||
+    if (gpu::Zero(arrived, bytes, nullptr) != gpu::kSuccess ||
         gpu::Sync(nullptr) != gpu::kSuccess) {
       return nullptr;
     }
@@ -121,7 +119,6 @@ class HopperProducts final : public FusedProducts {
   }
 
   ~HopperProducts() override {
-    if (parts_ != nullptr) (void)gpu::Free(parts_);
     if (arrived_ != nullptr) (void)gpu::Free(arrived_);
   }
 
@@ -135,6 +132,12 @@ class HopperProducts final : public FusedProducts {
     return p.tokens <= hopper::kMostTokens;
   }
 
+  int64_t PartsBytes(int tokens) const override {
+    if (tokens > hopper::kMostTokens) return 0;
+    return int64_t{multiprocessors_} * hopper::kTileRows * hopper::TokenColumns(tokens) *
+           static_cast<int64_t>(sizeof(float));
+  }
+
   gpu::Error Launch(gpu::Stream stream, const SkinnyParams& p) override {
     hopper::MatmulLaunch launch;
     launch.stream = stream;
@@ -142,7 +145,6 @@ class HopperProducts final : public FusedProducts {
     if (!MapWeight(encode_, p, &launch.weight_map)) return cudaErrorInvalidValue;
     launch.x_map = launch.weight_map;
     if (!params.resident && !MapX(encode_, p, &launch.x_map)) return cudaErrorInvalidValue;
-    params.parts = parts_;
     params.arrived = arrived_;
     const int columns = hopper::TokenColumns(p.tokens), cluster = hopper::ClusterOf(columns);
     const Split split =
@@ -157,8 +159,7 @@ class HopperProducts final : public FusedProducts {
  private:
   Encode encode_ = nullptr;
   int multiprocessors_ = 0;
-  float* parts_ = nullptr;  // see hopper::MatmulParams
-  uint32_t* arrived_ = nullptr;
+  uint32_t* arrived_ = nullptr;  // see hopper::MatmulParams
 };
 
 }  // namespace

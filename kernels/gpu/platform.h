@@ -64,6 +64,8 @@ class FusedProducts {
   // Whether it carries out such a product: with a norm ahead, of x in another type than the
   // weight's, or of x as the weight is, with scales if float8.
   virtual bool Takes(const SkinnyParams& params) const = 0;
+  // Of memory that `params.parts` names at a launch for so many tokens.
+  virtual int64_t PartsBytes(int tokens) const = 0;
   virtual gpu::Error Launch(gpu::Stream stream, const SkinnyParams& params) = 0;
 };
 // Empty when the device is of no such architecture.

@@ -1,6 +1,8 @@
 // Products with what stands around them. Up to some number of tokens one kernel does all of it, the
 // device's own or the portable one; beyond, and where neither fits, the parts run one after
 // another.
+#include <algorithm>
+
 #include "device.h"
 #include "ops.h"
 #include "product.h"
@@ -97,6 +99,7 @@ struct Call {
   void* normed = nullptr;           // for x after a norm that is a kernel of its own
   void* room = nullptr;             // for x as `type`, padded
   void* wide = nullptr;             // for gates and ups
+  void* parts = nullptr;            // for the device's own kernel
   bool fused = false;               // by the device's own kernel
   bool raw = false;                 // which takes x as it comes
   bool skinny = false, norm_inside = false;
@@ -123,6 +126,7 @@ SkinnyParams MakeSkinny(const Call& c) {
   p.x_dtype = c.raw ? c.x.dtype : c.type;
   p.x_row_bytes = c.x.stride[0];
   p.x_scales = c.x_scales;
+  p.parts = static_cast<float*>(c.parts);
   p.tokens = static_cast<int>(c.x.shape[0]);
   p.norm = c.norm_inside ? static_cast<const float*>(c.a.norm.data) : nullptr;
   p.eps = c.a.eps;
@@ -294,12 +298,15 @@ bool TakeScratch(Call& c) {
     c.wide = c.device->Scratch(wide_bytes);
     return c.wide != nullptr;
   }
-  if (normed_bytes + room_bytes + wide_bytes == 0) return true;
-  auto* scratch = static_cast<char*>(c.device->Scratch(normed_bytes + room_bytes + wide_bytes));
+  const int64_t parts_bytes = c.fused ? c.device->fused->PartsBytes(static_cast<int>(tokens)) : 0;
+  const int64_t bytes = normed_bytes + room_bytes + std::max(wide_bytes, parts_bytes);
+  if (bytes == 0) return true;
+  auto* scratch = static_cast<char*>(c.device->Scratch(bytes));
   if (scratch == nullptr) return false;
   c.normed = scratch;
   c.room = scratch + normed_bytes;
-  c.wide = scratch + normed_bytes + room_bytes;
+  c.wide = scratch + normed_bytes + room_bytes;  // no product needs both
+  c.parts = c.wide;
   return true;
 }
 

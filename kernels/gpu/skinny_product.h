@@ -20,6 +20,7 @@ struct SkinnyParams {
   ashlar_dtype x_dtype;    // another only for FusedProducts
   int64_t x_row_bytes;
   const float* x_scales;  // [tokens], of float8 x, which only FusedProducts take; else NULL
+  float* parts;           // for FusedProducts alone
   int tokens;
   const float* norm;  // 16-byte aligned, or NULL; not with float16, which x * norm could leave
   float eps;

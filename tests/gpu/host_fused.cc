@@ -17,6 +17,8 @@ class HostFused final : public FusedProducts {
     return p.tokens % 2 != 0 && p.tokens < 256 && !(raw && p.tokens > 5);
   }
 
+  int64_t PartsBytes(int) const override { return 0; }
+
   gpu::Error Launch(gpu::Stream, const SkinnyParams& p) override {
     for (int token = 0; token < p.tokens; ++token) {
       char* const out = static_cast<char*>(p.out) + token * p.out_row_bytes;
