@@ -123,13 +123,14 @@ class HopperProducts final : public FusedProducts {
   }
 
   bool Takes(const SkinnyParams& p) const override {
-    if (IsResident(p)) {
-      const int64_t bytes =
-          Up(p.pitch * ElementBytes(p.type), hopper::kRowBytes) * hopper::kRowBytes * p.tokens;
-      return p.tokens <= hopper::kMostResidentTokens && bytes <= hopper::kMostResidentBytes &&
-             !(p.norm != nullptr && p.type == ASHLAR_F16);
-    }
-    return p.tokens <= hopper::kMostTokens;
+    const hopper::MatmulParams h = KernelParams(p);
+    const bool fits = p.tokens <= hopper::kMostTokens &&
+                      int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
+    if (!h.resident) return fits;
+    // A value times the norm's weight may leave float16.
+    return fits && p.tokens <= hopper::kMostResidentTokens &&
+           p.tokens * h.depth * hopper::kRowBytes <= hopper::kMostResidentBytes &&
+           !(p.norm != nullptr && p.type == ASHLAR_F16);
   }
 
   int64_t PartsBytes(int tokens) const override {

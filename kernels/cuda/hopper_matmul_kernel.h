@@ -39,16 +39,14 @@ struct MatmulShared {
 class UnitLine {
  public:
   GPU_DEVICE UnitLine(const MatmulParams& p, int cluster)
-      : units_(int64_t{(p.tiles + cluster - 1) / cluster} * p.depth),
-        clusters_(gpu::GridX() / cluster) {}
+      : units_((p.tiles + cluster - 1) / cluster * p.depth), clusters_(gpu::GridX() / cluster) {}
   GPU_DEVICE int First(int at) const { return static_cast<int>(at * units_ / clusters_); }
   GPU_DEVICE int Owner(int unit) const {
-    return static_cast<int>(((int64_t{unit} + 1) * clusters_ - 1) / units_);
+    return static_cast<int>(((unit + 1) * clusters_ - 1) / units_);
   }
 
  private:
-  int64_t units_;
-  int clusters_;
+  uint32_t units_, clusters_;  // their product fits too
 };
 
 // Where a unit lies.

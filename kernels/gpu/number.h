@@ -247,6 +247,14 @@ struct alignas(16) FourFloats {
   float value[4];
 };
 
+// The eight 16-bit values of a vector.
+GPU_DEVICE void UnpackFloats(ashlar_dtype dtype, const gpu::Vector& packed, float* to) {
+  for (int i = 0; i < 8; ++i) {
+    const auto bits = static_cast<uint16_t>(packed.word[i / 2] >> (i % 2 * 16));
+    to[i] = dtype == ASHLAR_BF16 ? Load(BF16{bits}) : Load(F16{bits});
+  }
+}
+
 // Eight values from or to a place that is aligned to 16 bytes.
 GPU_DEVICE void LoadFloats(ashlar_dtype dtype, const void* data, int64_t index, float* to) {
   if (dtype == ASHLAR_F32) {
@@ -255,12 +263,8 @@ GPU_DEVICE void LoadFloats(ashlar_dtype dtype, const void* data, int64_t index, 
     for (int i = 0; i < 4; ++i) to[i] = low.value[i], to[4 + i] = high.value[i];
     return;
   }
-  const gpu::Vector packed =
-      *reinterpret_cast<const gpu::Vector*>(static_cast<const uint16_t*>(data) + index);
-  for (int i = 0; i < 8; ++i) {
-    const auto bits = static_cast<uint16_t>(packed.word[i / 2] >> (i % 2 * 16));
-    to[i] = dtype == ASHLAR_BF16 ? Load(BF16{bits}) : Load(F16{bits});
-  }
+  UnpackFloats(
+      dtype, *reinterpret_cast<const gpu::Vector*>(static_cast<const uint16_t*>(data) + index), to);
 }
 GPU_DEVICE void StoreFloats(ashlar_dtype dtype, void* data, int64_t index, const float* from) {
   if (dtype == ASHLAR_F32) {

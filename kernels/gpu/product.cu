@@ -1,4 +1,3 @@
-#include "block.h"
 #include "product.h"
 
 namespace ashlar::gpu_kernels {
@@ -26,59 +25,6 @@ GPU_KERNEL void AddBiasKernel(const MatmulParams p) {
   char* row = static_cast<char*>(p.out) + gpu::BlockY() * p.out_row_bytes;
   const int col = gpu::BlockX() * gpu::ThreadsX() + gpu::ThreadX();
   if (col < p.rows) StoreAs(p.out_dtype, row, col, LoadAs(p.out_dtype, row, col) + p.bias[col]);
-}
-
-// x, normed or not, as float8, one block a token: rows padded with zeros to `pitch`, and their
-// scales. A norm's factor of a row is its scale's alone.
-template <int kWave>
-GPU_KERNEL void GPU_BOUNDS(kThreads)
-    QuantizeKernel(const MatmulParams p, const XNorm norm, void* to, float* scales) {
-  gpu::ReleaseNext();
-  gpu::WaitForPrevious();
-  if constexpr (gpu::RunsWave<kWave>()) {
-    struct alignas(8) Eight {
-      uint16_t pair[4];
-    };
-    const int token = gpu::BlockX(), pitch = static_cast<int>(p.pitch);
-    const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-    float largest = 0, squares = 0, values[8];
-    const auto load = [&](int col) {
-      if (p.x_aligned && col + 8 <= p.cols) {
-        LoadFloats(p.x_dtype, row, col, values);
-      } else {
-        for (int i = 0; i < 8; ++i) {
-          values[i] = col + i < p.cols ? LoadAs(p.x_dtype, row, col + i) : 0.0f;
-        }
-      }
-      if (norm.weight == nullptr) return;
-      for (int i = 0; i < 8; ++i) {
-        squares += values[i] * values[i];
-        if (col + i < p.cols) values[i] *= norm.weight[col + i];
-      }
-    };
-    for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
-      load(col);
-      for (float value : values) largest = fmaxf(largest, fabsf(value));
-    }
-    auto* scratch = reinterpret_cast<float*>(gpu::SharedMemory());
-    largest = BlockReduce<kWave>(largest, scratch, [](float a, float b) { return fmaxf(a, b); });
-    float factor = 1 / kLargestF8;
-    if (norm.weight != nullptr) {
-      squares = BlockReduce<kWave>(squares, scratch, [](float a, float b) { return a + b; });
-      factor /= sqrtf(squares / static_cast<float>(p.cols) + norm.eps);
-    }
-    const float inverse = largest > 0 ? kLargestF8 / largest : 0;
-    auto* out = reinterpret_cast<Eight*>(static_cast<char*>(to) + int64_t{token} * pitch);
-    for (int col = 8 * gpu::ThreadX(); col < pitch; col += 8 * kThreads) {
-      load(col);
-      Eight eight;
-      for (int i = 0; i < 4; ++i) {
-        eight.pair[i] = PackF8(values[2 * i] * inverse, values[2 * i + 1] * inverse);
-      }
-      out[col / 8] = eight;
-    }
-    if (gpu::ThreadX() == 0) scales[token] = largest * factor;
-  }
 }
 
 template <class W, class T, int kTokenTiles>
@@ -158,21 +104,6 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
   const int64_t blocks = (p.tokens * p.pitch + kThreads - 1) / kThreads;
   const gpu::Grid grid{static_cast<unsigned>(blocks < 4096 ? blocks : 4096)};
   return gpu::Launch(stream, grid, kThreads, 0, ConvertKernel, p, type, to, p.pitch);
-}
-
-// A row of 64 values or more and its scale fit where 16-bit values would.
-const float* F8Scales(const MatmulParams& p, const void* quantized) {
-  return reinterpret_cast<const float*>(static_cast<const char*>(quantized) + p.tokens * p.pitch);
-}
-
-gpu::Error LaunchQuantize(int wave, gpu::Stream stream, const MatmulParams& p, const XNorm& norm,
-                          void* to) {
-  return gpu::WithWave(wave, [&](auto width) {
-    constexpr int kWave = width;
-    return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
-                       kThreads / kWave * sizeof(float), QuantizeKernel<kWave>, p, norm, to,
-                       const_cast<float*>(F8Scales(p, to)));
-  });
 }
 
 bool LaunchNormedF8(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "matmul_kernel.h"
+#include "quantize_x.h"
 
 namespace ashlar::gpu_kernels {
 
@@ -17,16 +18,6 @@ gpu::Error LaunchConvert(gpu::Stream stream, const MatmulParams& p, ashlar_dtype
 int LaunchProduct(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
                   ashlar_dtype type, void* room);
 
-// An RMS norm of x.
-struct XNorm {
-  const float* weight = nullptr;  // [cols]; NULL: x as it is
-  float eps = 0;
-};
-// x, normed or not, as float8 in rows of p.pitch, which `to` has room for; what its rows stand for
-// stands at F8Scales.
-gpu::Error LaunchQuantize(int wave, gpu::Stream stream, const MatmulParams& p, const XNorm& norm,
-                          void* to);
-const float* F8Scales(const MatmulParams& p, const void* quantized);
 // The product of a float8 weight with x normed on its way to float8, which only a library takes.
 // False where it is not carried out: out is as it was.
 bool LaunchNormedF8(ashlar_device* device, gpu::Stream stream, const MatmulParams& p,
