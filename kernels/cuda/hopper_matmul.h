@@ -52,7 +52,6 @@ template <int kColumns, bool kWithX>
 struct MatmulShape {
   static constexpr int kTokens = kColumns;
   static constexpr bool kResident = kWithX;
-  static constexpr bool kWide = kTokens > 128;
   static constexpr int kCluster = ClusterOf(kTokens);
   static constexpr int kConsumers = 2;  // warpgroups of 64 rows
   static constexpr int kConsumerThreads = 128 * kConsumers;
@@ -60,10 +59,9 @@ struct MatmulShape {
   static constexpr int kWeightBytes = kTileRows * kRowBytes,
                        kXBytes = kResident ? 0 : kTokens * kRowBytes;
   static constexpr int kStageBytes = kWeightBytes + kXBytes;
-  // Blocks of two kernels share a multiprocessor, so that one fetches weights while the one ahead
-  // ends; with sums of more than 128 tokens there are too few registers for that.
-  static constexpr int kBlocks = kWide ? 1 : 2;
-  static constexpr int kRoom = kWide ? 192 << 10 : 110 << 10, kKept = kResident ? 30 << 10 : 0;
+  // One block a multiprocessor: shares are even, so two of one kernel on one and none on another
+  // would take twice as long. Blocks of the next kernel begin as these end, one by one.
+  static constexpr int kRoom = 192 << 10, kKept = kResident ? 30 << 10 : 0;
   static constexpr int kStages = (kRoom - kKept) / kStageBytes;
   // Stages, barriers and what aligns the whole to 1024 bytes.
   static constexpr size_t kSharedBytes = kStages * kStageBytes + kKept + 1024 + 1024;

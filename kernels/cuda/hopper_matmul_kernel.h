@@ -263,7 +263,7 @@ class MatmulConsumer {
 #endif
 
 template <class T, class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__(Shape::kThreads, 1)
     MatmulKernel(const __grid_constant__ CUtensorMap weight_map,
                  const __grid_constant__ CUtensorMap x_map,
                  const __grid_constant__ MatmulParams params) {

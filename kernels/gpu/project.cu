@@ -13,8 +13,12 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
-// The fewest tokens whose products the device's own kernel carries out, by the weight's bytes.
-constexpr int64_t kFewestFused16 = 1, kFewestFused8 = 1;
+// Tokens whose products the device's own kernel carries out where it is the fastest, and how many
+// of them it norms and brings to float8 itself.
+struct FusedTokens {
+  int64_t fewest, most, raw;
+};
+constexpr FusedTokens kFused16{5, 32, 0}, kFused8{1, 32, 0};
 
 std::string CheckArgs(const ashlar_projection& a) {
   const int64_t rows = a.weight->rows;
@@ -247,13 +251,14 @@ void Choose(Call& c) {
   if (c.device->invariant || c.type == ASHLAR_F32) return;
   if (c.a.gated != 0 && !HasHalves(c.weight)) return;
   const FusedProducts* own = c.device->fused.get();
-  const int64_t fewest = c.type == ASHLAR_F8_E4M3 ? kFewestFused8 : kFewestFused16;
-  const bool aligned = HasEights(c.a.x) && IsAligned(c.a.norm.data);
+  const FusedTokens& fused = c.type == ASHLAR_F8_E4M3 ? kFused8 : kFused16;
+  const int64_t tokens = c.x.shape[0];
   const bool differs = c.a.norm.data != nullptr || c.a.x.dtype != c.type;
-  for (const bool raw : {aligned && differs, false}) {
-    c.raw = raw;
-    c.norm_inside = raw && c.a.norm.data != nullptr;
-    c.fused = own != nullptr && c.x.shape[0] >= fewest &&
+  const bool raw = differs && tokens <= fused.raw && HasEights(c.a.x) && IsAligned(c.a.norm.data);
+  for (const bool as_it_is : {raw, false}) {
+    c.raw = as_it_is;
+    c.norm_inside = c.raw && c.a.norm.data != nullptr;
+    c.fused = own != nullptr && fused.fewest <= tokens && tokens <= fused.most &&
               TakesParts(c, [&](const SkinnyParams& p) { return own->Takes(p); });
     if (c.fused) return;
   }
