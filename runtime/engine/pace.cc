@@ -5,38 +5,42 @@
 namespace ashlar {
 namespace {
 
-constexpr double kWeight = 0.2;      // of the newest step in an average
+constexpr double kWeight = 0.3;      // of the newest step in an average
 constexpr double kSlowdown = 1.75;   // of answers beside one long prompt
 constexpr double kShortly = 2.4;     // beside one that is over in a few steps
+constexpr double kAtOnce = 2.9;      // by one that is over in this step
 constexpr double kFewSteps = 4;      // of answers alone: a prompt that takes no longer is short
 constexpr double kPerPrompt = 4;     // more, by the square of further prompts an answer
 constexpr double kMostSlowdown = 8;  // beyond it prompts gain little
-constexpr double kMostGrowth = 2;    // of a look: more is a pause of the machine or a first time
+constexpr double kMostGrowth = 2;    // of what is known: more is a pause of the machine
+constexpr double kFading = 0.999;    // a step, of what that step does not show
 
 void Average(double& average, double value, double weight) {
+  if (average > 0) value = std::min(value, kMostGrowth * average);
   average = average == 0 ? value : average + weight * (value - average);
 }
 
 }  // namespace
 
+int Pace::SizeOf(int tokens) { return std::min((tokens + kStep - 1) / kStep, kSizes) - 1; }
+
 void Pace::Note(const StepWork& work, double seconds) {
+  if (work.decodes == 0) return;
   if (work.prompt_tokens == 0) {
-    if (work.decodes == 0) return;
-    const double most = decode_seconds_ == 0 ? seconds : kMostGrowth * decode_seconds_;
     // A look after a while says more than what was known.
-    Average(decode_seconds_, std::min(seconds, most), since_ > 0 ? 0.5 : kWeight);
+    Average(decode_seconds_, seconds, since_ > 0 ? 0.5 : kWeight);
     decodes_seen_ = work.decodes;
     since_ = 0;
     looking_ = false;
     return;
   }
   ++since_;
-  // What a step of few tokens costs is not the tokens'; a step without answers costs more a token.
-  const bool tells = work.prompt_tokens >= std::max(kStep, granted_ / 2) && work.decodes > 0;
-  if (!tells && token_seconds_ != 0) return;
-  const double base = work.decodes > 0 ? decode_seconds_ : 0;
-  const double added = std::max(seconds - base, 0.1 * seconds);
-  Average(token_seconds_, added / (work.prompt_tokens * Cost(work.context)), kWeight);
+  const double added = std::max(seconds - decode_seconds_, 0.1 * seconds) / Cost(work.context);
+  const int tokens = work.decodes + work.prompt_tokens;
+  double& known = added_[static_cast<size_t>(SizeOf(tokens))];
+  for (double& other : added_) other *= kFading;
+  if (known == 0) known = Added(tokens);  // a first time is often slow
+  Average(known, added, kWeight);
 }
 
 bool Pace::Looks(int decodes) const {
@@ -44,23 +48,49 @@ bool Pace::Looks(int decodes) const {
   return decode_seconds_ == 0 || since_ >= kLook || decodes > decodes_seen_ + decodes_seen_ / 4 + 4;
 }
 
+// Between sizes that were seen, and beyond them, as if tokens cost alike; 0 when none was.
+double Pace::Added(int tokens) const {
+  const int size = SizeOf(tokens);
+  int below = size, above = size;
+  while (below >= 0 && added_[static_cast<size_t>(below)] == 0) --below;
+  while (above < kSizes && added_[static_cast<size_t>(above)] == 0) ++above;
+  const auto seconds = [this](int of) { return added_[static_cast<size_t>(of)]; };
+  if (above == kSizes) return below < 0 ? 0 : seconds(below) * (size + 1) / (below + 1);
+  if (below < 0) return seconds(above) * (size + 1) / (above + 1);
+  if (below == above) return seconds(size);
+  return seconds(below) + (seconds(above) - seconds(below)) * (size - below) / (above - below);
+}
+
+// The most prompt tokens that fill whole steps of the kernels and add no more than that.
+int Pace::Largest(int decodes, double seconds) const {
+  int most = kLeast;
+  for (int size = 0; size < kSizes; ++size) {
+    const int tokens = (size + 1) * kStep - decodes;
+    if (tokens > most && Added(decodes + tokens) <= seconds) most = tokens;
+  }
+  return most;
+}
+
 int Pace::PromptTokens(int decodes, int prompts, int64_t context, int64_t left) {
-  constexpr int kMost = 1 << 30;
-  if (decodes == 0) return kMost;
+  if (decodes == 0) return 1 << 30;
   if (Looks(decodes)) {
     looking_ = true;
     return 0;
   }
-  if (decode_seconds_ == 0 || token_seconds_ == 0) return granted_ = kFirstPromptTokens;
-  const double like_answers = decode_seconds_ / (token_seconds_ * Cost(context));
+  if (decode_seconds_ == 0 || Added(decodes + 1) == 0) return kFirstPromptTokens;
+  // In seconds without context.
+  const double alone = decode_seconds_ / Cost(context);
+  // In steps of the largest size, if it takes more than one.
+  constexpr int64_t kOneStep = kSizes * kStep;
+  const double steps = std::max(1.0, static_cast<double>(left) / kOneStep);
+  const double all = Added(decodes + static_cast<int>(std::min(left, kOneStep))) * steps;
   const double others = std::max(0, prompts - 1) / static_cast<double>(decodes);
-  const double alone = static_cast<double>(left) <= kFewSteps * like_answers ? kShortly : kSlowdown;
-  const double slowdown = std::min(kMostSlowdown, alone + kPerPrompt * others * others);
-  const double tokens = std::min<double>((slowdown - 1) * like_answers, kMost);
-  // Whole steps of the kernels, unless the prompt ends.
-  const int whole = std::max(static_cast<int>(tokens) / kStep * kStep, kStep);
-  return granted_ =
-             prompts == 1 && tokens >= static_cast<double>(left) ? static_cast<int>(left) : whole;
+  const double slowdown =
+      std::min(kMostSlowdown,
+               (all <= kFewSteps * alone ? kShortly : kSlowdown) + kPerPrompt * others * others);
+  const int most = Largest(decodes, (slowdown - 1) * alone);
+  if (left > most && all <= (kAtOnce - 1) * alone) return static_cast<int>(left);
+  return most;
 }
 
 }  // namespace ashlar

@@ -2,6 +2,7 @@
 // predicted time, learned from the steps that ran. Pure: times are handed in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace ashlar {
@@ -24,25 +25,33 @@ class Pace {
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
   // first of them at `context` with `left` tokens to go. Beside a long prompt answers keep more
-  // than half their pace, beside a short one somewhat less; and the more prompts wait for each
-  // answer, the more answers give way. Now and then 0: what answers take alone is to be seen again.
+  // than half their pace, beside a short one somewhat less, least in its last step; and the more
+  // prompts wait for each answer, the more answers give way. Now and then 0: what answers take
+  // alone is to be seen again.
   int PromptTokens(int decodes, int prompts, int64_t context, int64_t left);
 
-  static constexpr int kStep = 64;                // tokens; fewer read the weights in vain
+  static constexpr int kStep = 64;                // tokens, what kernels work in
+  static constexpr int kLeast = 32;               // fewer read the weights in vain
   static constexpr int kFirstPromptTokens = 512;  // before anything is known
   static constexpr int kLook = 48;                // steps with prompts between looks at answers
 
  private:
+  static constexpr int kSizes = 33;  // of steps, in kStep; the last is of all that are larger
+
   double Cost(int64_t context) const { return 1 + static_cast<double>(context) / half_context_; }
+  static int SizeOf(int tokens);
   bool Looks(int decodes) const;
+  double Added(int tokens) const;
+  int Largest(int decodes, double seconds) const;
 
   double half_context_;
   double decode_seconds_ = 0;  // of a step of answers alone; 0: none seen
-  double token_seconds_ = 0;   // that a prompt token without context adds to it; 0: none seen
-  int decodes_seen_ = 0;       // answers in the last step of answers alone
-  int since_ = 0;              // steps with prompts after it
-  bool looking_ = false;       // a step of answers alone has been asked for
-  int granted_ = 0;            // prompt tokens of the last step asked for
+  // What prompts without context add to it in a step of so many tokens in all; 0: none seen. What
+  // was seen long ago becomes less, so that it is tried again.
+  std::array<double, kSizes> added_{};
+  int decodes_seen_ = 0;  // answers in the last step of answers alone
+  int since_ = 0;         // steps with prompts after it
+  bool looking_ = false;  // a step of answers alone has been asked for
 };
 
 }  // namespace ashlar
