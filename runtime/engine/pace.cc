@@ -12,7 +12,7 @@ constexpr double kAtOnce = 2.9;      // by one that is over in this step
 constexpr double kFewSteps = 4;      // of answers alone: a prompt that takes no longer is short
 constexpr double kPerPrompt = 4;     // more, by the square of further prompts an answer
 constexpr double kMostSlowdown = 8;  // beyond it prompts gain little
-constexpr double kMostGrowth = 2;    // of what is known: more is a pause of the machine
+constexpr double kMostGrowth = 4;    // of what is known: more is a pause of the machine
 constexpr double kFading = 0.999;    // a step, of what that step does not show
 
 void Average(double& average, double value, double weight) {
