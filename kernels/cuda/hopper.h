@@ -99,11 +99,6 @@ GPU_DEVICE void AwaitCount(const uint32_t* counter, uint32_t value) {
   } while (now < value);
 }
 
-// One more, after what this thread wrote before and what those wrote that it synchronised with.
-GPU_DEVICE void CountInOrder(uint32_t* counter) {
-  asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(counter) : "memory");
-}
-
 // Barrier `id` of `threads`, of which some only arrive.
 GPU_DEVICE void SyncNamed(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -43,13 +43,13 @@ GPU_DEVICE void SyncCluster() {
       "barrier.cluster.wait.acquire;" ::
           : "memory");
 }
-// At the barrier that lies there in the block of this rank; tells of no writes.
+// At the barrier that lies there in the block of this rank.
 GPU_DEVICE void ArriveAt(Barrier* barrier, int rank) {
   asm volatile(
       "{\n"
       ".reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
       "}" ::"r"(gpu::SharedAddress(barrier)),
       "r"(rank)
       : "memory");

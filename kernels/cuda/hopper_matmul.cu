@@ -33,6 +33,9 @@ bool MapWeight(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
   return MakeMap(encode, p.type, p.weight[0], e, map);
 }
 
+// Whether x is brought to what is multiplied by each block for itself.
+bool IsResident(const SkinnyParams& p) { return p.norm != nullptr || p.x_dtype != p.type; }
+
 bool MapX(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
   const int columns = hopper::TokenColumns(p.tokens);
   const Extents e{2,
@@ -64,7 +67,14 @@ hopper::MatmulParams KernelParams(const SkinnyParams& p) {
   h.tokens = p.tokens;
   h.tiles = static_cast<int>(Up(p.rows, hopper::kTileRows >> p.gated));
   h.depth = static_cast<int>(Up(p.pitch * ElementBytes(p.type), hopper::kRowBytes));
+  h.resident = IsResident(p);
+  h.cols = p.cols;
+  h.x = p.x;
+  h.x_dtype = p.x_dtype;
+  h.x_row_bytes = p.x_row_bytes;
+  h.norm = p.norm;
   h.parts = p.parts;
+  h.eps = p.eps;
   h.gated = p.gated;
   h.activation = p.activation;
   h.scales[0] = p.scales[0], h.scales[1] = p.scales[1];
@@ -114,8 +124,13 @@ class HopperProducts final : public FusedProducts {
 
   bool Takes(const SkinnyParams& p) const override {
     const hopper::MatmulParams h = KernelParams(p);
-    return p.tokens <= hopper::kMostTokens &&
-           int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
+    const bool fits = p.tokens <= hopper::kMostTokens &&
+                      int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
+    if (!h.resident) return fits;
+    // A value times the norm's weight may leave float16.
+    return fits && p.tokens <= hopper::kMostResidentTokens &&
+           p.tokens * h.depth * hopper::kRowBytes <= hopper::kMostResidentBytes &&
+           !(p.norm != nullptr && p.type == ASHLAR_F16);
   }
 
   int64_t PartsBytes(int tokens) const override {
@@ -128,9 +143,9 @@ class HopperProducts final : public FusedProducts {
     hopper::MatmulLaunch launch;
     launch.stream = stream;
     hopper::MatmulParams params = KernelParams(p);
-    if (!MapWeight(encode_, p, &launch.weight_map) || !MapX(encode_, p, &launch.x_map)) {
-      return cudaErrorInvalidValue;
-    }
+    if (!MapWeight(encode_, p, &launch.weight_map)) return cudaErrorInvalidValue;
+    launch.x_map = launch.weight_map;
+    if (!params.resident && !MapX(encode_, p, &launch.x_map)) return cudaErrorInvalidValue;
     params.arrived = arrived_;
     const int columns = hopper::TokenColumns(p.tokens), cluster = hopper::ClusterOf(columns);
     const Split split =

@@ -16,7 +16,16 @@ namespace ashlar::hopper {
 struct MatmulParams {
   int rows, tokens;  // of out
   int tiles, depth;  // of the weight, and steps of k in each
-  int gated;         // rows of the weight are 8 gates, 8 ups, 8 gates...
+  // x that blocks bring whole, see hopper_matmul_x.h; else a tensor map tells of it, of the
+  // weight's type and pitch.
+  bool resident;
+  int cols;
+  const void* x;  // rows of whole eights, 16-byte aligned
+  ashlar_dtype x_dtype;
+  int64_t x_row_bytes;
+  const float* norm;  // or NULL
+  float eps;
+  int gated;  // rows of the weight are 8 gates, 8 ups, 8 gates...
   ashlar_activation activation;
   const float *scales[2], *x_scales;  // of float8: [rows] of weight or gates, of ups; [tokens]
   const float* bias;                  // or NULL
@@ -35,22 +44,27 @@ inline constexpr int kMostTokens = 256;
 inline constexpr int kTileRows = 128;  // of the weight
 inline constexpr int kRowBytes = 128;  // of one row in a step of k
 
+inline constexpr int kMostResidentTokens = 8, kMostResidentBytes = 28 << 10;
+
 constexpr int ClusterOf(int token_columns) { return token_columns >= 64 ? 2 : 1; }
 
-template <int kColumns>
+template <int kColumns, bool kWithX>
 struct MatmulShape {
   static constexpr int kTokens = kColumns;
+  static constexpr bool kResident = kWithX;
   static constexpr int kCluster = ClusterOf(kTokens);
   static constexpr int kConsumers = 2;  // warpgroups of 64 rows
   static constexpr int kConsumerThreads = 128 * kConsumers;
   static constexpr int kThreads = kConsumerThreads + 32;
-  static constexpr int kWeightBytes = kTileRows * kRowBytes, kXBytes = kTokens * kRowBytes;
+  static constexpr int kWeightBytes = kTileRows * kRowBytes,
+                       kXBytes = kResident ? 0 : kTokens * kRowBytes;
   static constexpr int kStageBytes = kWeightBytes + kXBytes;
   // One block a multiprocessor: shares are even, so two of one kernel on one and none on another
   // would take twice as long. Blocks of the next kernel begin as these end, one by one.
-  static constexpr int kStages = (192 << 10) / kStageBytes;
+  static constexpr int kRoom = 192 << 10, kKept = kResident ? 30 << 10 : 0;
+  static constexpr int kStages = (kRoom - kKept) / kStageBytes;
   // Stages, barriers and what aligns the whole to 1024 bytes.
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 1024 + 1024;
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + kKept + 1024 + 1024;
 };
 
 struct MatmulLaunch {

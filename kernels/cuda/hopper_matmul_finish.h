@@ -18,11 +18,11 @@ template <class T, class Shape>
 class MatmulFinish {
  public:
   static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
-  static constexpr bool kF8 = std::is_same_v<T, F8>;
+  static constexpr bool kF8 = std::is_same_v<T, F8>, kScaled = kF8 || Shape::kResident;
 
   GPU_DEVICE MatmulFinish(const MatmulParams& p, const float (&sum)[kTokens / 2],
-                          const Quads& quads)
-      : p_(p), sum_(sum), quads_(quads) {}
+                          const float* x_scales, const Quads& quads)
+      : p_(p), sum_(sum), x_scales_(x_scales), quads_(quads) {}
 
   GPU_DEVICE void Run(int tile) const {
     if (quads_.first == quads_.end) return;
@@ -50,7 +50,7 @@ class MatmulFinish {
 
   GPU_DEVICE int Token(int quad) const { return 8 * quad + lane_ / 4; }
   GPU_DEVICE float TokenScale(int token) const {
-    return kF8 && token < p_.tokens ? p_.x_scales[token] : 1;
+    return kScaled && token < p_.tokens ? x_scales_[token] : 1;
   }
   // Of two rows; 0 past the last.
   GPU_DEVICE float2 RowValues(const float* of, int row) const {
@@ -130,7 +130,7 @@ class MatmulFinish {
         for (int half = 0; half < 2; ++half) {
           const int at = row + 8 * half;
           float2 value = Transpose(sum_[4 * quad + 2 * half], sum_[4 * quad + 2 * half + 1]);
-          if constexpr (kF8) value.x *= scale[half].x * by, value.y *= scale[half].y * by;
+          if constexpr (kScaled) value.x *= scale[half].x * by, value.y *= scale[half].y * by;
           if (token >= p_.tokens || at >= p_.rows) continue;
           const Pair<Out>& more = added[i][half];
           StorePair<Out>(out.at + 8 * half * sizeof(Out), at,
@@ -156,7 +156,7 @@ class MatmulFinish {
       const int token = Token(quad);
       float2 gate = Transpose(sum_[4 * quad], sum_[4 * quad + 1]);
       float2 up = Transpose(sum_[4 * quad + 2], sum_[4 * quad + 3]);
-      if constexpr (kF8) {
+      if constexpr (kScaled) {
         const float by = TokenScale(token);
         gate.x *= gate_scale.x * by, gate.y *= gate_scale.y * by;
         up.x *= up_scale.x * by, up.y *= up_scale.y * by;
@@ -176,6 +176,7 @@ class MatmulFinish {
 
   const MatmulParams& p_;
   const float (&sum_)[kTokens / 2];
+  const float* const x_scales_;
   const Quads quads_;
   const int warpgroup_ = gpu::ThreadX() / 128, warp_ = gpu::ThreadX() / 32 % 4;
   const int lane_ = gpu::ThreadX() % 32;

@@ -5,6 +5,7 @@
 
 #include "hopper_cluster.h"
 #include "hopper_matmul_finish.h"
+#include "hopper_matmul_x.h"
 #include "hopper_products.h"
 #include "hopper_shared.h"
 
@@ -13,9 +14,14 @@ namespace ashlar::hopper {
 #if defined(ASHLAR_HOPPER)
 
 template <class Shape>
+struct StagesOfX {
+  alignas(1024) char stage[Shape::kStages][Shape::kXBytes];
+};
+
+template <class Shape>
 struct MatmulShared {
   alignas(1024) char weight[Shape::kStages][Shape::kWeightBytes];
-  alignas(1024) char x[Shape::kStages][Shape::kXBytes];
+  std::conditional_t<Shape::kResident, ResidentX, StagesOfX<Shape>> x;
   // full: the copy engine has written; empty: the consumers have read.
   Barrier full[Shape::kStages], empty[Shape::kStages];
 
@@ -94,11 +100,13 @@ class MatmulProducer {
   }
   // Every block of a cluster brings a share of x to all.
   GPU_DEVICE void CopyX(int stage, const UnitPlace& at) {
-    if constexpr (Shape::kCluster == 1) {
-      CopyBox(s_.x[stage], x_, &s_.full[stage], at.step * kStepColumns, 0);
+    if constexpr (Shape::kResident) {
+      return;
+    } else if constexpr (Shape::kCluster == 1) {
+      CopyBox(s_.x.stage[stage], x_, &s_.full[stage], at.step * kStepColumns, 0);
     } else {
       constexpr int kShare = Shape::kTokens / Shape::kCluster;
-      CopyBoxTo(s_.x[stage] + rank_ * kShare * kRowBytes, x_, &s_.full[stage],
+      CopyBoxTo(s_.x.stage[stage] + rank_ * kShare * kRowBytes, x_, &s_.full[stage],
                 (1u << Shape::kCluster) - 1, at.step * kStepColumns, rank_ * kShare);
     }
   }
@@ -117,16 +125,18 @@ class MatmulConsumer {
 
   GPU_DEVICE void Run() {
     gpu::WaitForPrevious();
+    if constexpr (Shape::kResident) {
+      XStager<T, Shape::kConsumerThreads>(s_.x, p_).Run();
+      SyncConsumers();
+    }
     const int cluster = gpu::BlockX() / Shape::kCluster;
     const int end = line_.First(cluster + 1);
     for (int unit = line_.First(cluster); unit < end;) {
       const UnitPlace at(unit, p_.depth);
       const int steps = min(p_.depth - at.step, end - unit);
-      Multiply(steps);
-      const bool whole = steps == p_.depth;
-      const Quads quads = whole ? Quads{0, kQuads} : AddUp(at);
-      MatmulFinish<T, Shape>(p_, sum_, quads).Run(at.tile * Shape::kCluster + rank_);
-      if (!whole && quads.first < quads.end && gpu::ThreadX() == 0) Leave(at);
+      Multiply(at.step, steps);
+      const Quads quads = steps == p_.depth ? Quads{0, kQuads} : AddUp(at);
+      MatmulFinish<T, Shape>(p_, sum_, XScales(), quads).Run(at.tile * Shape::kCluster + rank_);
       unit += steps;
     }
   }
@@ -134,17 +144,18 @@ class MatmulConsumer {
  private:
   static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
 
-  GPU_DEVICE void Multiply(int steps) {
+  GPU_DEVICE void Multiply(int first, int steps) {
     int last = 0;
     Pin(sum_);
     for (int i = 0; i < steps; ++i) {
       Wait(&s_.full[ring_.stage], ring_.parity);
       const uint64_t a = Operand(s_.weight[ring_.stage] + warpgroup_ * 64 * kRowBytes, 1024, 0);
-      const uint64_t b = Operand(s_.x[ring_.stage], 1024, 0);
+      const uint64_t b = XOperand(first + i);
+      const int b_step = Shape::kResident ? 32 * p_.tokens : 32;
       Begin();
 #pragma unroll
       for (int j = 0; j < kRowBytes / 32; ++j) {
-        Product<kTokens>::template Shared<T>(sum_, Advance(a, 32 * j), Advance(b, 32 * j),
+        Product<kTokens>::template Shared<T>(sum_, Advance(a, 32 * j), Advance(b, b_step * j),
                                              i > 0 || j > 0);
       }
       Commit();
@@ -158,6 +169,19 @@ class MatmulConsumer {
     WaitProducts<0>();
     Pin(sum_);
     Release(last);
+  }
+
+  GPU_DEVICE uint64_t XOperand(int step) const {
+    if constexpr (Shape::kResident) {
+      return PlainOperand(s_.x.values + step * kRowBytes * p_.tokens, 16 * p_.tokens, 0);
+    } else {
+      return Operand(s_.x.stage[ring_.stage], 1024, 0);
+    }
+  }
+
+  GPU_DEVICE const float* XScales() const {
+    if constexpr (Shape::kResident) return s_.x.scale;
+    return p_.x_scales;
   }
 
   GPU_DEVICE void Release(int stage) {
@@ -185,7 +209,7 @@ class MatmulConsumer {
   GPU_DEVICE Quads AddUp(const UnitPlace& at) {
     const int first = line_.Owner(at.tile * p_.depth);
     const int last = line_.Owner((at.tile + 1) * p_.depth - 1);
-    const int own = gpu::BlockX() / Shape::kCluster;
+    const int own = gpu::BlockX() / Shape::kCluster, shares = last - first + 1;
     const Quads quads = OwnQuads(own - first);
     float4* const part = PartOf(gpu::BlockX());
 #pragma unroll
@@ -196,9 +220,11 @@ class MatmulConsumer {
     }
     SyncConsumers();
     uint32_t* const arrived = p_.arrived + first * Shape::kCluster + rank_;
-    if (gpu::ThreadX() == 0) CountInOrder(arrived);
+    if (gpu::ThreadX() == 0) {
+      gpu::AddInOrder(arrived, 1);
+      if (quads.first < quads.end) Await(arrived, shares);
+    }
     if (quads.first == quads.end) return quads;
-    if (gpu::ThreadX() == 0) AwaitCount(arrived, static_cast<uint32_t>(last - first + 1));
     SyncConsumers();
     for (int cluster = first; cluster <= last; ++cluster) {
       if (cluster == own) continue;
@@ -214,14 +240,11 @@ class MatmulConsumer {
     return quads;
   }
 
-  // Once a shared tile's parts have been read: the last of those who waited for them leaves the
-  // counter as it was.
-  GPU_DEVICE void Leave(const UnitPlace& at) const {
-    const int first = line_.Owner(at.tile * p_.depth);
-    uint32_t* const arrived = p_.arrived + first * Shape::kCluster + rank_;
-    const uint32_t waiters = p_.shares == 0 ? 1 : min(p_.shares, kQuads);
-    const uint32_t shares = line_.Owner((at.tile + 1) * p_.depth - 1) - first + 1;
-    if (waiters == 1 || gpu::AddInOrder(arrived, 1) == shares + waiters - 1) *arrived = 0;
+  // Until all have arrived. The last of those who wait leaves the counter as it was.
+  GPU_DEVICE void Await(uint32_t* arrived, int shares) const {
+    const int waiters = p_.shares == 0 ? 1 : min(p_.shares, kQuads);
+    AwaitCount(arrived, static_cast<uint32_t>(shares));
+    if (gpu::AddInOrder(arrived, 1) == static_cast<uint32_t>(shares + waiters - 1)) *arrived = 0;
   }
 
   // Barrier 0 is SyncBlock's.
@@ -280,19 +303,20 @@ gpu::Error LaunchMatmul(const MatmulLaunch& launch, const MatmulParams& params) 
                             Shape::kSharedBytes, kernel, launch.weight_map, launch.x_map, params);
     }
   };
+  if (params.resident) return with(MatmulShape<8, true>{});
   switch (TokenColumns(params.tokens)) {
     case 8:
-      return with(MatmulShape<8>{});
+      return with(MatmulShape<8, false>{});
     case 16:
-      return with(MatmulShape<16>{});
+      return with(MatmulShape<16, false>{});
     case 32:
-      return with(MatmulShape<32>{});
+      return with(MatmulShape<32, false>{});
     case 64:
-      return with(MatmulShape<64>{});
+      return with(MatmulShape<64, false>{});
     case 128:
-      return with(MatmulShape<128>{});
+      return with(MatmulShape<128, false>{});
     default:
-      return with(MatmulShape<256>{});
+      return with(MatmulShape<256, false>{});
   }
 }
 

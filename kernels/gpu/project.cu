@@ -13,11 +13,12 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
-// Tokens whose products the device's own kernel carries out, since it is the fastest there.
+// Tokens whose products the device's own kernel carries out where it is the fastest, and how many
+// of them it norms and brings to float8 itself.
 struct FusedTokens {
-  int64_t fewest, most;
+  int64_t fewest, most, raw;
 };
-constexpr FusedTokens kFused16{5, 32}, kFused8{1, 32};
+constexpr FusedTokens kFused16{5, 32, 0}, kFused8{1, 32, 0};
 
 std::string CheckArgs(const ashlar_projection& a) {
   const int64_t rows = a.weight->rows;
@@ -104,6 +105,7 @@ struct Call {
   void* wide = nullptr;             // for gates and ups
   void* parts = nullptr;            // for the device's own kernel
   bool fused = false;               // by the device's own kernel
+  bool raw = false;                 // which takes x as it comes
   bool skinny = false, norm_inside = false;
   bool norm_apart = false;  // still to be done, ahead of the product
 };
@@ -125,6 +127,7 @@ SkinnyParams MakeSkinny(const Call& c) {
   p.pitch = c.weight.pitch;
   p.cols = static_cast<int>(c.x.shape[1]);
   p.x = c.x.data;
+  p.x_dtype = c.raw ? c.x.dtype : c.type;
   p.x_row_bytes = c.x.stride[0];
   p.x_scales = c.x_scales;
   p.parts = static_cast<float*>(c.parts);
@@ -146,6 +149,7 @@ char* Column(const ashlar_tensor& t, int64_t first) {
 
 // Brings x, normed unless the kernel does that, to the type that is multiplied.
 int Prepare(Call& c) {
+  if (c.raw) return ASHLAR_OK;
   const gpu::Stream stream = StreamOf(c.stream);
   const int64_t pitch = c.weight.pitch;
   if (c.fused && c.type == ASHLAR_F8_E4M3) {
@@ -247,10 +251,17 @@ void Choose(Call& c) {
   if (c.device->invariant || c.type == ASHLAR_F32) return;
   if (c.a.gated != 0 && !HasHalves(c.weight)) return;
   const FusedProducts* own = c.device->fused.get();
-  const FusedTokens& of = c.type == ASHLAR_F8_E4M3 ? kFused8 : kFused16;
-  c.fused = own != nullptr && of.fewest <= c.x.shape[0] && c.x.shape[0] <= of.most &&
-            TakesParts(c, [&](const SkinnyParams& p) { return own->Takes(p); });
-  if (c.fused) return;
+  const FusedTokens& fused = c.type == ASHLAR_F8_E4M3 ? kFused8 : kFused16;
+  const int64_t tokens = c.x.shape[0];
+  const bool differs = c.a.norm.data != nullptr || c.a.x.dtype != c.type;
+  const bool raw = differs && tokens <= fused.raw && HasEights(c.a.x) && IsAligned(c.a.norm.data);
+  for (const bool as_it_is : {raw, false}) {
+    c.raw = as_it_is;
+    c.norm_inside = c.raw && c.a.norm.data != nullptr;
+    c.fused = own != nullptr && fused.fewest <= tokens && tokens <= fused.most &&
+              TakesParts(c, [&](const SkinnyParams& p) { return own->Takes(p); });
+    if (c.fused) return;
+  }
   if (c.x.shape[0] > kMostSkinnyTokens) return;
   const bool inside = c.a.norm.data != nullptr && XType(c.type) == ASHLAR_BF16 &&
                       IsPlain(c.x, ASHLAR_BF16) && IsAligned(c.a.norm.data);
@@ -282,7 +293,7 @@ bool TakeScratch(Call& c) {
   const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
   const int64_t normed_bytes = c.norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
-  const int64_t room_bytes = Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
+  const int64_t room_bytes = !c.raw && Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
   const bool wide = c.a.gated != 0 && !c.skinny && !c.fused;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
   if (wide && FitInOut(c.a.out, normed_bytes + room_bytes)) {

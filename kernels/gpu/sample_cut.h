@@ -147,7 +147,7 @@ struct RowCut {
     gpu::SyncBlock();
     looked = Looked::kRow;
     if (settings.top_k == 0 && settings.top_p == 1) return;  // KeepBest is not called
-    uint64_t least = 0;                                      // with its bits turned
+    uint64_t least = 0;  // with its bits turned
     ForEach([&](uint64_t rank) { least = ~rank > least ? ~rank : least; });
     from = ~BlockReduce<kWave>(least, s.scratch, Greater{});
   }
