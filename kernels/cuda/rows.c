@@ -41,7 +41,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_min = 90,
         .capability_max = 90,
         .built_for = {"sm_90a"},
-        .verification = ASHLAR_TESTED,
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     /* Prefill by the vendor's library; it takes a block table and whole heads only. */
     {
