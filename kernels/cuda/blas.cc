@@ -266,7 +266,7 @@ class CublasLt final : public Blas {
   }
 
   std::optional<Algorithm> Try(gpu::Stream stream, const BlasMatmul& m, const Plan& plan) {
-    const Trial trial(static_cast<size_t>(m.m * m.out_pitch * 4));
+    const Trial trial(static_cast<size_t>(m.m * m.out_pitch * (m.out_type == ASHLAR_F32 ? 4 : 2)));
     if (!trial.ready()) return std::nullopt;
     std::optional<Algorithm> best;
     float least = INFINITY;

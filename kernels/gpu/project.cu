@@ -288,23 +288,33 @@ bool FitInOut(const ashlar_tensor& out, int64_t bytes) {
   return out.stride[0] == row_bytes && IsAligned(out.data) && bytes <= out.shape[0] * row_bytes;
 }
 
+int64_t RoundUp(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// What the device's own kernel needs at most, whatever the tokens of this call: the largest step
+// makes the scratch of all, and graphs keep its address.
+int64_t MostFusedBytes(const Call& c) {
+  if (c.device->fused == nullptr || c.device->invariant) return 0;
+  constexpr int64_t kMost = std::max(kFused16.most, kFused8.most);
+  return 2 * RoundUp(kMost * c.weight.pitch * 2) + c.device->fused->PartsBytes(kMost);
+}
+
 // Sizes what the kernels pass to each other, and takes it from the device's scratch.
 bool TakeScratch(Call& c) {
-  const auto round_up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const int64_t tokens = c.x.shape[0], padded = tokens * c.weight.pitch;
-  const int64_t normed_bytes = c.norm_apart ? round_up(padded * ElementBytes(NormedType(c))) : 0;
-  const int64_t room_bytes = !c.raw && Converts(c, c.norm_apart) ? round_up(padded * 2) : 0;
+  const int64_t normed_bytes = c.norm_apart ? RoundUp(padded * ElementBytes(NormedType(c))) : 0;
+  const int64_t room_bytes = !c.raw && Converts(c, c.norm_apart) ? RoundUp(padded * 2) : 0;
   const bool wide = c.a.gated != 0 && !c.skinny && !c.fused;
   const int64_t wide_bytes = wide ? tokens * c.weight.rows * ElementBytes(c.a.out.dtype) : 0;
   if (wide && FitInOut(c.a.out, normed_bytes + room_bytes)) {
     // Gates and ups are there before the answer is written, and nothing reads x any more.
     c.normed = c.a.out.data;
     c.room = static_cast<char*>(c.normed) + normed_bytes;
-    c.wide = c.device->Scratch(wide_bytes);
+    c.wide = c.device->Scratch(std::max(wide_bytes, MostFusedBytes(c)));
     return c.wide != nullptr;
   }
   const int64_t parts_bytes = c.fused ? c.device->fused->PartsBytes(static_cast<int>(tokens)) : 0;
-  const int64_t bytes = normed_bytes + room_bytes + std::max(wide_bytes, parts_bytes);
+  const int64_t bytes =
+      std::max(normed_bytes + room_bytes + std::max(wide_bytes, parts_bytes), MostFusedBytes(c));
   if (bytes == 0) return true;
   auto* scratch = static_cast<char*>(c.device->Scratch(bytes));
   if (scratch == nullptr) return false;

@@ -14,6 +14,7 @@ constexpr double kPerPrompt = 4;     // more, by the square of further prompts a
 constexpr double kMostSlowdown = 8;  // beyond it prompts gain little
 constexpr double kMostGrowth = 4;    // of what is known: more is a pause of the machine
 constexpr double kFading = 0.999;    // a step, of what that step does not show
+constexpr double kFaded = 0.6;       // what is left of it at least
 
 void Average(double& average, double value, double weight) {
   if (average > 0) value = std::min(value, kMostGrowth * average);
@@ -37,10 +38,13 @@ void Pace::Note(const StepWork& work, double seconds) {
   ++since_;
   const double added = std::max(seconds - decode_seconds_, 0.1 * seconds) / Cost(work.context);
   const int tokens = work.decodes + work.prompt_tokens;
-  double& known = added_[static_cast<size_t>(SizeOf(tokens))];
-  for (double& other : added_) other *= kFading;
-  if (known == 0) known = Added(tokens);  // a first time is often slow
-  Average(known, added, kWeight);
+  Size& size = added_[static_cast<size_t>(SizeOf(tokens))];
+  if (size.seen == 0) size.seen = Added(tokens);  // a first time is often slow
+  Average(size.seen, added, kWeight);
+  for (Size& other : added_) {
+    other.thought = std::max(other.thought * kFading, kFaded * other.seen);
+  }
+  size.thought = size.seen;
 }
 
 bool Pace::Looks(int decodes) const {
@@ -52,9 +56,9 @@ bool Pace::Looks(int decodes) const {
 double Pace::Added(int tokens) const {
   const int size = SizeOf(tokens);
   int below = size, above = size;
-  while (below >= 0 && added_[static_cast<size_t>(below)] == 0) --below;
-  while (above < kSizes && added_[static_cast<size_t>(above)] == 0) ++above;
-  const auto seconds = [this](int of) { return added_[static_cast<size_t>(of)]; };
+  const auto seconds = [this](int of) { return added_[static_cast<size_t>(of)].thought; };
+  while (below >= 0 && seconds(below) == 0) --below;
+  while (above < kSizes && seconds(above) == 0) ++above;
   if (above == kSizes) return below < 0 ? 0 : seconds(below) * (size + 1) / (below + 1);
   if (below < 0) return seconds(above) * (size + 1) / (above + 1);
   if (below == above) return seconds(size);

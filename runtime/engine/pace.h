@@ -24,10 +24,10 @@ class Pace {
   void Note(const StepWork& work, double seconds);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
-  // first of them at `context` with `left` tokens to go. Beside a long prompt answers keep more
-  // than half their pace, beside a short one somewhat less, least in its last step; and the more
-  // prompts wait for each answer, the more answers give way. Now and then 0: what answers take
-  // alone is to be seen again.
+  // first of them at `context` with `left` tokens to go. Beside a long prompt answers are to
+  // keep more than half their pace, beside a short one somewhat less, least in its last step; and
+  // the more prompts wait for each answer, the more answers give way. Now and then 0: what answers
+  // take alone is to be seen again.
   int PromptTokens(int decodes, int prompts, int64_t context, int64_t left);
 
   static constexpr int kStep = 64;                // tokens, what kernels work in
@@ -46,9 +46,12 @@ class Pace {
 
   double half_context_;
   double decode_seconds_ = 0;  // of a step of answers alone; 0: none seen
-  // What prompts without context add to it in a step of so many tokens in all; 0: none seen. What
-  // was seen long ago becomes less, so that it is tried again.
-  std::array<double, kSizes> added_{};
+  // What prompts without context add to it in a step of so many tokens in all; 0: none seen.
+  struct Size {
+    double seen = 0;     // on average
+    double thought = 0;  // less where that was long ago, down to a share, so that it is tried again
+  };
+  std::array<Size, kSizes> added_{};
   int decodes_seen_ = 0;  // answers in the last step of answers alone
   int since_ = 0;         // steps with prompts after it
   bool looking_ = false;  // a step of answers alone has been asked for

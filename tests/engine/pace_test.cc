@@ -82,7 +82,8 @@ TEST(Pace, LooksAtAnswersAgainAfterAWhile) {
 TEST(Pace, OneOutlierDoesNotStarvePrompts) {
   Pace pace = Learned(10e-3, 2e-5);
   EXPECT_GE(pace.PromptTokens(32, 1, 0, 400), 400);
-  for (int i = 0; i < 9; ++i) pace.Note({32, 400, 0}, 1.0);
+  pace.Note({32, 400, 0}, 1.0);
+  pace.Note({32, 400, 0}, 1.0);
   EXPECT_LT(pace.PromptTokens(32, 1, 0, 400), 400);
   int steps = 0;
   for (int tokens = 0; tokens < 400; ++steps) {
@@ -91,6 +92,18 @@ TEST(Pace, OneOutlierDoesNotStarvePrompts) {
     pace.Note({32, tokens, 0}, 10e-3 + tokens * 2e-5);
     if (steps % 20 == 0) pace.Note({32, 0, 0}, 10e-3);
   }
+}
+
+// What a large step costs is not forgotten while only small ones run.
+TEST(Pace, ALongPromptAfterManyShortOnes) {
+  Pace pace(30'000);
+  const auto note = [&](int prompt) { pace.Note({32, prompt, 0}, 5e-3 + prompt * 2e-5); };
+  for (int i = 0; i < 20; ++i) note(2048);
+  for (int i = 0; i < 10'000; ++i) {
+    note(128);
+    if (i % 40 == 0) pace.Note({32, 0, 0}, 5e-3);
+  }
+  EXPECT_LE(pace.PromptTokens(32, 1, 0, kLong), 400);
 }
 
 // Products of few tokens are bound by the weights: more tokens cost next to nothing at first.

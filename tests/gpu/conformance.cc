@@ -37,6 +37,7 @@ bool Parse(int argc, char** argv, Options* options) {
       options->only = argv[i + 1];
     } else if (std::strcmp(argv[i], "--size") == 0) {
       options->large = std::strcmp(argv[i + 1], "large") == 0;
+      if (!options->large && std::strcmp(argv[i + 1], "small") != 0) return false;
     } else {
       return false;
     }
