@@ -21,9 +21,9 @@ struct RandomWeight {
   const char* Name() const;
   // How far a product with x may move when x and, if quantised, the weight are brought to a type of
   // 16 bits, within 2^-9 or 2^-12 of each value: by Cauchy's inequality by Step() * |x| * |row|.
-  // A float8 weight's x may be float8 too, within 2^-4, unless `invariant`; then the bound is one
-  // that so many independent errors do not reach, since Cauchy's would hide a wrong scale.
-  double Step(bool invariant) const;
+  // Where a float8 weight's x is float8 too, within 2^-4, the bound is one that so many independent
+  // errors do not reach, since Cauchy's would hide a wrong scale.
+  double Step(bool narrow_x) const;
   // What no row's |row| comes near to: rows are drawn, so that the root of their columns and a few
   // deviations is enough.
   double RowNorm() const;
@@ -31,5 +31,8 @@ struct RandomWeight {
 
 // |x| of `count` values from `first` on.
 double VectorNorm(const std::vector<float>& x, int64_t first, int64_t count);
+
+// Whether the side has products, its own or a library's, of float8 weights with float8 x.
+bool MayNarrowX(const Side& side);
 
 }  // namespace ashlar::gpu_test
