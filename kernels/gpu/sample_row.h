@@ -14,11 +14,10 @@ class RowDraw {
   GPU_DEVICE RowDraw(const SampleParams& p, RowShared& shared)
       : p_(p),
         s_(shared),
-        draw_(p.draws[gpu::BlockX()]),
         group_count_(p.slices * kSliceGroups),
         groups_(p.groups + int64_t{gpu::BlockX()} * group_count_),
-        cut_{p, shared, Settings(draw_, p.vocab), p.logits + int64_t{gpu::BlockX()} * p.pitch,
-             groups_} {}
+        cut_{p, shared, Settings(p.draws[gpu::BlockX()], p.vocab),
+             p.logits + int64_t{gpu::BlockX()} * p.pitch, groups_} {}
 
   GPU_DEVICE int32_t Draw() {
     gpu::WaitForPrevious();
@@ -87,17 +86,57 @@ class RowDraw {
     float floor = -kLargestFloat;
     // What weighs less than min_p counts in the mass of the top_k all the same.
     if (cut_.settings.min_p > 0 && !(counts && weighs)) floor = cut_.best + cut_.settings.min_depth;
-    if (counts || weighs) {
-      if (group_count_ > kMostStaged) return false;
-      // As many logits at least are as good as the best groups' best. Of mass, those groups hold
-      // all but a part of what may be left out.
+    if (counts) {
+      floor = fmaxf(floor, FloorOfBest());
+    } else if (weighs) {
+      // A part of what may be left out is more than all logits weigh that are so deep.
       const double spare = 0.25 * (1 - double{cut_.settings.top_p}) * static_cast<double>(total);
-      const uint64_t most = counts ? static_cast<uint64_t>(cut_.settings.top_k) : kNoMass;
-      const uint64_t enough = counts ? kNoMass : total - static_cast<uint64_t>(spare);
-      if (!cut_.KeepBest(most, enough, !counts)) return false;
-      floor = fmaxf(floor, LogitOf(s_.cut));
+      const float share = static_cast<float>(spare) / (kMassUnit * static_cast<float>(p_.vocab));
+      const float near = cut_.best + log2f(share) / cut_.settings.per_logit;
+      if (GroupsFrom(near) <= static_cast<uint64_t>(kFew)) {
+        floor = fmaxf(floor, near);
+      } else {  // the best groups that hold all but that part
+        if (group_count_ > kMostStaged) return false;
+        const uint64_t enough = total - static_cast<uint64_t>(spare);
+        if (!cut_.KeepBest(kNoMass, enough, true)) return false;
+        floor = fmaxf(floor, LogitOf(s_.cut));
+      }
     }
     return Stage(floor);
+  }
+
+  // A bound that the best of top_k groups reach, and so as many logits: the lower end of a band of
+  // groups' best. Minus infinity when there are not so many groups.
+  GPU_DEVICE float FloorOfBest() const {
+    const float scale = (kRowThreads - 1) / (cut_.best - LogitOf(cut_.from));
+    s_.count[thread_] = 0;
+    if (thread_ == 0) s_.band = -1;
+    gpu::SyncBlock();
+#pragma unroll 2
+    for (int i = thread_; i < group_count_; i += kRowThreads) {
+      const float best = groups_[i].best;
+      if (!(best > -kLargestFloat)) continue;
+      const float band = fminf((cut_.best - best) * scale, kRowThreads - 1);
+      gpu::AtomicAdd(&s_.count[static_cast<int>(band)], 1u);
+    }
+    gpu::SyncBlock();
+    const uint32_t own = s_.count[thread_], most = static_cast<uint32_t>(cut_.settings.top_k);
+    uint32_t all = 0;
+    const uint32_t before =
+        BlockSumBefore<kWave>(own, reinterpret_cast<uint32_t*>(s_.scratch), &all);
+    if (before < most && before + own >= most) s_.band = thread_;
+    gpu::SyncBlock();
+    const float lower = static_cast<float>(s_.band) + 1.5f;  // half a band for rounding
+    return s_.band < 0 ? -INFINITY : cut_.best - lower / scale;
+  }
+
+  GPU_DEVICE uint64_t GroupsFrom(float floor) const {
+    uint64_t count = 0;
+#pragma unroll 2
+    for (int i = thread_; i < group_count_; i += kRowThreads) {
+      count += groups_[i].best >= floor ? 1 : 0;
+    }
+    return BlockReduce<kWave>(count, s_.scratch, Sum{});
   }
 
   // Brings the logits from `floor` up into shared memory. False when they are too many.
@@ -220,7 +259,8 @@ class RowDraw {
 
   // Where the draw's uniform falls in a mass.
   GPU_DEVICE uint64_t Target(uint64_t all) const {
-    const uint64_t target = static_cast<uint64_t>(draw_.uniform * static_cast<double>(all));
+    const double uniform = p_.draws[gpu::BlockX()].uniform;
+    const uint64_t target = static_cast<uint64_t>(uniform * static_cast<double>(all));
     return target < all ? target : all - 1;
   }
 
@@ -284,7 +324,6 @@ class RowDraw {
   const SampleParams& p_;
   RowShared& s_;
   const int thread_ = gpu::ThreadX();
-  const ashlar_draw draw_;
   const int group_count_;
   const Group* groups_;
   RowCut<kWave> cut_;
