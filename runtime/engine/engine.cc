@@ -49,7 +49,7 @@ void Engine::Impl::Loop() {
   Intake::Work work;
   Clock::time_point checked = Clock::now();
   while (!work.stop) {
-    const bool busy = !faulted && !worker->idle();
+    const bool busy = !faulted && !(worker->idle() && worker->warm());
     const bool checks = idle_check != nullptr && !faulted;
     const std::chrono::duration<double> patience = busy     ? std::chrono::duration<double>(0)
                                                    : checks ? check_every

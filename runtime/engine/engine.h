@@ -37,6 +37,7 @@ struct EngineStats {
   int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;  // of look-ups; what all groups hit
   int64_t prefix_names = 0;  // blocks of tokens that the prefix cache tells apart now
   double last_step_unix_seconds = 0;
+  bool warm = false;  // no size of step runs for the first time any more
   std::string fault;  // set once the device failed or hangs; nothing runs after it
 };
 

@@ -1,9 +1,16 @@
 #include "engine/step_runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace ashlar {
+namespace {
+
+constexpr int kWarmTokens = 128;  // between sizes of prompts, about where kernels change
+constexpr size_t kLargest = 2;    // sizes of which one is the largest of each kind
+
+}  // namespace
 
 StepRunner::StepRunner(const Plan& plan, const Device& device, ModelWeights weights, KvArena& arena,
                        const Engine::Options& options)
@@ -41,18 +48,40 @@ Result<std::unique_ptr<StepRunner>> StepRunner::Create(const Plan& plan, const D
   return runner;
 }
 
-Status StepRunner::Warm() {
-  if (!device_.has_graphs()) return Done{};
-  const int tokens =
+// What ops choose for a range of sizes they choose at its top, since larger sizes come first.
+void StepRunner::ListSizes() {
+  const int longest =
       static_cast<int>(std::min<int64_t>(options_.batch_tokens, plan_.context_length));
-  for (const StepShape& shape : {batch_->IdleShape(options_.batch_tokens / tokens, tokens),
-                                 batch_->IdleShape(options_.max_sequences, 1)}) {
-    auto arrays = batch_->Fill({}, &shape);
-    if (!arrays.ok()) return arrays.problems();
-    if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
-    if (auto done = device_.Sync(); !done.ok()) return done;
+  const auto add_prompts = [&](int tokens) {
+    const int prompts = std::clamp(tokens / longest, 1, options_.max_sequences);
+    sizes_.push_back(batch_->IdleShape(prompts, std::min(tokens / prompts, longest)));
+  };
+  add_prompts(options_.batch_tokens);
+  sizes_.push_back(batch_->IdleShape(options_.max_sequences, 1));
+  const int below = (options_.batch_tokens - 1) / kWarmTokens * kWarmTokens;
+  for (int tokens = below; tokens > options_.max_sequences; tokens -= kWarmTokens) {
+    add_prompts(tokens);
+  }
+  const auto most = static_cast<unsigned>(options_.max_sequences);
+  for (unsigned decodes = std::bit_floor(most - 1); decodes > 0; decodes /= 2) {
+    sizes_.push_back(batch_->IdleShape(static_cast<int>(decodes), 1));
+  }
+}
+
+Status StepRunner::Warm() {
+  if (device_.plugin().memory() == "host") return Done{};
+  ListSizes();
+  while (warmed_ < kLargest) {
+    if (auto done = WarmNext(); !done.ok()) return done;
   }
   return Done{};
+}
+
+Status StepRunner::WarmNext() {
+  auto arrays = batch_->Fill({}, &sizes_[warmed_++]);
+  if (!arrays.ok()) return arrays.problems();
+  if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
+  return device_.Sync();
 }
 
 Result<StepRunner::Started> StepRunner::Start(std::span<const Slice> slices, bool sample) {

@@ -26,8 +26,13 @@ class StepRunner {
                                                     const Engine::Options& options,
                                                     std::unique_ptr<Forward> forward);
 
-  // Runs the largest steps once, idle: what ops keep for themselves is made before any graph is.
+  // The first step of a size is slow on a device where ops try how to run it best, so each of a few
+  // sizes is run once, idle. Runs the largest ones: what ops keep for themselves is made before any
+  // graph is.
   Status Warm();
+  // Runs the next of the others; waits for it.
+  Status WarmNext();
+  bool warm() const { return warmed_ == sizes_.size(); }
 
   struct Started {
     int turn = 0;
@@ -49,6 +54,7 @@ class StepRunner {
   Result<Tensor> RunSlices(std::span<const Slice> slices, bool sample);
   Result<Tensor> RunGraph(std::span<const Slice> slices);
   Result<Tensor> Run(const StepArrays& arrays, bool sample);
+  void ListSizes();
 
   const Plan& plan_;
   const Device& device_;
@@ -59,6 +65,8 @@ class StepRunner {
   std::unique_ptr<Forward> forward_;
   std::array<Mark, 2> ends_;  // of the steps under way, by turn
   int turn_ = 0;
+  std::vector<StepShape> sizes_;  // to be run once, the largest first
+  size_t warmed_ = 0;             // of them have run
   std::map<StepShape, Graph> graphs_;
   std::set<StepShape> seen_;        // run once, which makes what a capture may not make
   std::vector<float> host_logits_;  // when the host cannot read device memory

@@ -131,6 +131,7 @@ void Worker::Cancel(uint64_t id) {
 }
 
 Status Worker::Step() {
+  if (idle()) return warm() ? Status(Done{}) : runner_->WarmNext();
   const std::vector<Slice>& slices = scheduler_->Schedule(!under_way_.empty());
   if (!slices.empty()) {
     if (auto started = Start(slices); !started.ok()) return started;
@@ -367,6 +368,7 @@ void Worker::FillStats(EngineStats& stats) const {
   stats.prefix_hit_tokens = scheduler_->hit_tokens();
   stats.prefix_names = static_cast<int64_t>(cache_->prefixes());
   stats.last_step_unix_seconds = last_step_unix_seconds_;
+  stats.warm = warm();
 }
 
 void Worker::Flush() {

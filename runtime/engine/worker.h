@@ -30,6 +30,8 @@ class Worker {
                                                 Engine::Parts parts);
 
   bool idle() const { return scheduler_->idle() && under_way_.empty(); }
+  // Steps of all sizes have run; while idle, Step runs one that has not.
+  bool warm() const { return runner_->warm(); }
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {

@@ -67,6 +67,7 @@ Json EngineJson(const EngineStats& stats) {
           {"prefixNames", stats.prefix_names},
           {"steps", stats.steps},
           {"lastStepUnixSeconds", stats.last_step_unix_seconds},
+          {"warm", stats.warm},
           {"fault", stats.fault.empty() ? Json(nullptr) : Json(stats.fault)},
           {"groups", std::move(groups)}};
 }

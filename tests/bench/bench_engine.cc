@@ -1,4 +1,4 @@
-// The engine without HTTP, on whatever the spec names: one JSON line a scenario.
+// The engine without HTTP, on whatever the spec names, once it is warm: one JSON line a scenario.
 //   bench_engine SPEC SCENARIO...
 //   decode:BATCH:PROMPT:TOKENS   mean time of a step while all of the batch decode; kv.prefixCache
 //                                keeps their contexts alike
@@ -12,6 +12,7 @@
 #include <iostream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "bring_up.h"
 #include "spec/spec.h"
@@ -191,6 +192,7 @@ int Main(int argc, char** argv) {
   std::cout << fmt::format(R"({{"row": "bring up", "seconds": {:.3f}}})",
                            Seconds(begin, Clock::now()))
             << std::endl;
+  while (!run.engine->stats().warm) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   Bench bench(*run.engine, run.plan.model.vocab);
   for (int i = 2; i < argc; ++i) {
     try {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support/engine_client.h"
 #include "support/toy_model_engine.h"
 #include "support/toy_model_weights.h"
@@ -118,9 +120,65 @@ TEST(Island, TheEngineCopiesToMemoryItCannotTouch) {
   }
 }
 
+// Notes the tokens of each sequence of its steps.
+class NotesSizes final : public Forward {
+ public:
+  NotesSizes(int64_t vocab, int rows, std::vector<std::vector<int>>& sizes)
+      : vocab_(vocab), logits_(static_cast<size_t>(vocab * rows)), sizes_(sizes) {}
+  Result<Tensor> Run(const ModelWeights&, const std::vector<LayerKv>&,
+                     const StepInput& step) override {
+    std::vector<int>& size = sizes_.emplace_back();
+    for (int s = 0; s < step.sequences; ++s) {
+      size.push_back(step.query_start[s + 1] - step.query_start[s]);
+    }
+    return Logits(step);
+  }
+  Tensor Logits(const StepInput& step) const override {
+    return Tensor::Of(const_cast<float*>(logits_.data()), DType::kF32, {step.logit_rows, vocab_});
+  }
+
+ private:
+  int64_t vocab_;
+  std::vector<float> logits_;
+  std::vector<std::vector<int>>& sizes_;
+};
+
+TEST(Island, EachSizeRunsOnceWhileNothingElseDoes) {
+  using Size = std::vector<int>;
+  toy::Shape shape;
+  shape.context_length = 1000;
+  Plan plan = toy::MakePlan(shape);
+  auto device = OpenTwisted();
+  Engine::Options options = toy::SmallOptions();
+  options.batch_tokens = 300;
+  std::vector<Size> sizes;
+  Engine::Parts parts{std::make_unique<NotesSizes>(shape.vocab, options.max_sequences, sizes),
+                      Sha256};
+  auto worker = std::move(*Worker::Create(plan, *device, {}, *toy::MakeArena(plan, *device),
+                                          options, std::move(parts)));
+  ASSERT_TRUE(worker->Rehearse().ok());
+  EXPECT_THAT(sizes, testing::ElementsAre(Size{300}, Size(8, 1), Size{1}));
+  sizes.clear();
+
+  ASSERT_TRUE(worker->Step().ok());
+  auto sequence = std::make_unique<Sequence>();
+  sequence->id = 1;
+  sequence->tokens = {1, 2, 3};
+  sequence->prompt_tokens = 3;
+  sequence->request.max_tokens = 2;
+  sequence->request.ignore_eos = true;
+  sequence->events = std::make_shared<EventQueue>();
+  worker->Accept(std::move(sequence));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker->Step().ok());
+  EXPECT_THAT(sizes, testing::ElementsAre(Size{256}, Size{3}, Size{1}, Size{128}, Size(4, 1),
+                                          Size(2, 1), Size{1}));
+  EXPECT_TRUE(worker->warm());
+}
+
 TEST(Island, AnOpThatFailsIsADeviceFault) {
   toy::TinyEngine engine(toy::Architecture::kLlama, {16, 0, 100}, toy::SmallOptions(),
                          OpenTwisted());
+  while (!engine->stats().warm) std::this_thread::yield();
   Request request;
   request.prompt = {1, 2, 3};
   Setting("ashlar_test_fail_after") = 6;

@@ -147,6 +147,10 @@ class Server:
     def page(self, path):
         return urllib.request.urlopen(f"http://127.0.0.1:{PORT}{path}", timeout=5).read().decode()
 
+    def await_warm(self):
+        while not json.loads(self.page("/status"))["engine"]["warm"]:
+            time.sleep(0.02)
+
     def phases(self):
         """Seconds of each phase of the start, by the server's own metric."""
         found = re.findall(r'ashlar_startup_phase_seconds\{.*?phase="(\w+)".*?\} (\S+)', self.page("/metrics"))
@@ -290,6 +294,7 @@ class Run:
     def http(self, name, wanted, prefix_cache, directory, log, limit):
         end = time.monotonic() + limit
         with Server(self.bundle, spec_file(name, directory, prefix_cache), log, limit / 2) as server:
+            server.await_warm()
             if name == "demo":
                 server.vocab = 200
             list(server.load(["closed:4:8:32:16" if name == "demo" else "closed:16:32:512:16"], 30))
