@@ -5,16 +5,13 @@
 namespace ashlar {
 namespace {
 
-constexpr double kWeight = 0.3;      // of the newest step in an average
-constexpr double kSlowdown = 1.75;   // of answers beside one long prompt
-constexpr double kShortly = 2.4;     // beside one that is over in a few steps
-constexpr double kAtOnce = 2.9;      // by one that is over in this step
-constexpr double kFewSteps = 4;      // of answers alone: a prompt that takes no longer is short
-constexpr double kPerPrompt = 4;     // more, by the square of further prompts an answer
-constexpr double kMostSlowdown = 8;  // beyond it prompts gain little
-constexpr double kMostGrowth = 4;    // of what is known: more is a pause of the machine
-constexpr double kFading = 0.999;    // a step, of what that step does not show
-constexpr double kFaded = 0.6;       // what is left of it at least
+constexpr double kWeight = 0.3;     // of the newest step in an average
+constexpr double kSlowdown = 1.75;  // of answers beside one prompt
+constexpr double kAtOnce = 3;       // by one that is over in this step
+constexpr double kPerPrompt = 3;    // further prompts: each weighs as so many answers
+constexpr double kMostGrowth = 4;   // of what is known: more is a pause of the machine
+constexpr double kFading = 0.999;   // a step, of what that step does not show
+constexpr double kFaded = 0.6;      // what is left of it at least
 
 void Average(double& average, double value, double weight) {
   if (average > 0) value = std::min(value, kMostGrowth * average);
@@ -84,17 +81,11 @@ int Pace::PromptTokens(int decodes, int prompts, int64_t context, int64_t left) 
   if (decode_seconds_ == 0 || Added(decodes + 1) == 0) return kFirstPromptTokens;
   // In seconds without context.
   const double alone = decode_seconds_ / Cost(context);
-  // In steps of the largest size, if it takes more than one.
-  constexpr int64_t kOneStep = kSizes * kStep;
-  const double steps = std::max(1.0, static_cast<double>(left) / kOneStep);
-  const double all = Added(decodes + static_cast<int>(std::min(left, kOneStep))) * steps;
-  const double others = std::max(0, prompts - 1) / static_cast<double>(decodes);
-  const double slowdown =
-      std::min(kMostSlowdown,
-               (all <= kFewSteps * alone ? kShortly : kSlowdown) + kPerPrompt * others * others);
+  const double slowdown = kSlowdown * (1 + kPerPrompt * std::max(0, prompts - 1) / decodes);
   const int most = Largest(decodes, (slowdown - 1) * alone);
-  if (left > most && all <= (kAtOnce - 1) * alone) return static_cast<int>(left);
-  return most;
+  if (left <= most || left > kSizes * kStep) return most;
+  const int all = static_cast<int>(left);
+  return Added(decodes + all) <= (kAtOnce - 1) * alone ? all : most;
 }
 
 }  // namespace ashlar

@@ -24,10 +24,9 @@ class Pace {
   void Note(const StepWork& work, double seconds);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
-  // first of them at `context` with `left` tokens to go. Beside a long prompt answers are to
-  // keep more than half their pace, beside a short one somewhat less, least in its last step; and
-  // the more prompts wait for each answer, the more answers give way. Now and then 0: what answers
-  // take alone is to be seen again.
+  // first of them at `context` with `left` tokens to go. Beside one prompt answers are to keep more
+  // than half their pace, but in its last step; the more others wait for each answer, the more
+  // answers give way. Now and then 0: what answers take alone is to be seen again.
   int PromptTokens(int decodes, int prompts, int64_t context, int64_t left);
 
   static constexpr int kStep = 64;                // tokens, what kernels work in

@@ -40,10 +40,14 @@ TEST(Pace, ALongPromptAddsLessThanTheAnswersTake) {
 
 TEST(Pace, AShortPromptMayEndAtOnce) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 450), 450);   // 1.9 times what answers take
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 200), 352);   // and of the next prompt 1.4 times in all
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 600), 352);   // not with this step
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 1200), 160);  // nor soon
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 450), 450);  // 1.8 times what answers take
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 100), 160);  // and of the next prompt 0.75 times in all
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 600), 160);  // 2.3 times
+}
+
+// However dear answers are: one that takes more steps is a long one.
+TEST(Pace, APromptOfSeveralStepsDoesNotEndAtOnce) {
+  EXPECT_EQ(Learned(30e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 19 * 64 - 32);
 }
 
 TEST(Pace, ALongContextMakesTokensDear) {
@@ -52,8 +56,8 @@ TEST(Pace, ALongContextMakesTokensDear) {
 
 TEST(Pace, ManyWaitingPromptsGetMore) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_EQ(pace.PromptTokens(32, 17, 0, kLong), 416);    // 1.75 + 4 * 0.25 times
-  EXPECT_EQ(pace.PromptTokens(32, 999, 0, kLong), 1888);  // at most 8 times
+  EXPECT_EQ(pace.PromptTokens(32, 17, 0, kLong), 14 * 64 - 32);  // 1.75 * (1 + 3 * 16 / 32) times
+  EXPECT_GT(pace.PromptTokens(32, 999, 0, kLong), 2048);
 }
 
 TEST(Pace, ASlowDeviceStillGetsAnywhere) {
