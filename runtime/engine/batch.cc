@@ -25,6 +25,15 @@ int DecodeSize(int sequences) {
   return static_cast<int>(RoundUp<int64_t>(sequences, 32));
 }
 
+// In kernel blocks.
+int64_t LongestTable(std::span<const Slice> slices, int group) {
+  int64_t longest = 1;
+  for (const Slice& slice : slices) {
+    longest = std::max(longest, slice.sequence->tables[static_cast<size_t>(group)].kernel_blocks());
+  }
+  return longest;
+}
+
 ashlar_draw DrawOf(const Sequence& sequence) {
   const Sampling& sampling = sequence.request.sampling;
   if (sampling.temperature <= 0) return kGreedy;
@@ -102,11 +111,8 @@ StepShape Batch::ShapeFor(std::span<const Slice> slices) const {
   StepShape shape;
   shape.sequences = std::min(DecodeSize(static_cast<int>(slices.size())), limits_.sequences);
   for (int g = 0; g < cache_.groups(); ++g) {
-    int64_t longest = 1;
-    for (const Slice& slice : slices) {
-      longest = std::max(longest, slice.sequence->tables[static_cast<size_t>(g)].kernel_blocks());
-    }
-    const auto stride = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)));
+    const auto longest = static_cast<uint64_t>(LongestTable(slices, g));
+    const auto stride = static_cast<int64_t>(std::bit_ceil(longest));
     shape.table_strides.push_back(std::min(std::max(stride, kLeastStride), LargestStride(g)));
   }
   return shape;
@@ -185,16 +191,15 @@ void Batch::FillTokens(std::span<const Slice> slices, int idle, int idle_tokens)
 void Batch::FillGroup(std::span<const Slice> slices, int group, const StepShape* shape) {
   StepInput& input = arrays_.input;
   GroupStep& step = input.groups[static_cast<size_t>(group)];
-  step.table_stride = 0;
   if (shape != nullptr) {
     step.table_stride = shape->table_strides[static_cast<size_t>(group)];
     // A graph is launched for every context that its tables can hold.
     const int64_t reach = step.table_stride * cache_.shape(group).kernel_block_tokens;
     input.max_context = static_cast<int>(std::max<int64_t>(reach, input.max_context));
-  }
-  for (const Slice& slice : slices) {
-    step.table_stride = std::max(
-        step.table_stride, slice.sequence->tables[static_cast<size_t>(group)].kernel_blocks());
+  } else {
+    // Rounded up, so that rows mostly stay where they are while their sequences grow.
+    step.table_stride =
+        std::min(RoundUp(LongestTable(slices, group), kLeastStride), LargestStride(group));
   }
   int64_t* slots = Place(input.tokens, &step.slots);
   int64_t* const last_slot = slots + input.tokens;

@@ -46,6 +46,7 @@ const std::vector<Slice>& Scheduler::Schedule(bool under_way) {
     if (sequence->full(limits_.context_tokens) || sequence->remaining() != 1) continue;
     if (CoverDecode(sequence, under_way)) AddSlice(sequence, 1);
   }
+  if (waiting_.empty() && slices_.size() == running_.size()) return slices_;  // answers alone
   if (pace_ != nullptr) LimitPrompts();
   bool stalled = false;
   for (const auto& sequence : running_) {

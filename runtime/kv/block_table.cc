@@ -41,9 +41,8 @@ void BlockTable::Clear() {
 }
 
 void BlockTable::CopyKernelBlocks(int32_t* out, size_t from) const {
-  const int r = split();
   for (size_t b = from; b < blocks_.size(); ++b) {
-    for (int part = 0; part < r; ++part) out[b * r + part] = blocks_[b] * r + part;
+    for (int part = 0; part < split_; ++part) out[b * split_ + part] = blocks_[b] * split_ + part;
   }
 }
 

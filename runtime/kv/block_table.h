@@ -25,7 +25,8 @@ struct KvGroupShape {
 // owner calls Clear before the table goes away. Owned by the engine thread.
 class BlockTable {
  public:
-  BlockTable(BlockPool& pool, const KvGroupShape& shape) : pool_(&pool), shape_(shape) {}
+  BlockTable(BlockPool& pool, const KvGroupShape& shape)
+      : pool_(&pool), shape_(shape), split_(shape.block_tokens / shape.kernel_block_tokens) {}
 
   std::span<const BlockId> blocks() const { return blocks_; }
   const KvGroupShape& shape() const { return shape_; }
@@ -47,23 +48,23 @@ class BlockTable {
   void Clear();
 
   // Where the KV of this position is written: kernel block * kernel block tokens + offset.
-  int64_t Slot(int64_t position) const {
-    return int64_t{blocks_[position / shape_.block_tokens]} * shape_.block_tokens +
-           position % shape_.block_tokens;
+  int64_t Slot(int position) const {
+    const auto at = static_cast<uint32_t>(position);
+    const auto block = static_cast<uint32_t>(shape_.block_tokens);
+    return int64_t{blocks_[at / block]} * block + at % block;
   }
   // Kernel blocks b*r .. b*r+r-1 of each manager block b from entry `from` on; `out` is where entry
   // 0 stands and has room for kernel_blocks().
-  int64_t kernel_blocks() const { return static_cast<int64_t>(blocks_.size()) * split(); }
+  int64_t kernel_blocks() const { return static_cast<int64_t>(blocks_.size()) * split_; }
   void CopyKernelBlocks(int32_t* out, size_t from = 0) const;
 
   // Leading entries that the prefix cache has already seen.
   int64_t published = 0;
 
  private:
-  int split() const { return shape_.block_tokens / shape_.kernel_block_tokens; }
-
   BlockPool* pool_;
   KvGroupShape shape_;
+  int split_;  // kernel blocks of a manager block
   std::vector<BlockId> blocks_;
   size_t first_held_ = 0;
 };

@@ -142,8 +142,8 @@ void PrefixCache::Publish(const PrefixPath& path, int64_t computed,
   if (path.chains.empty()) return;
   for (int g = 0; g < groups(); ++g) {
     const auto& nodes = path.chains[tree_of_[g]].nodes;
-    int64_t full = computed / shapes_[g].block_tokens;
-    for (int64_t& i = tables[g].published; i < full; ++i) {
+    const int64_t block_tokens = shapes_[g].block_tokens;
+    for (int64_t& i = tables[g].published; (i + 1) * block_tokens <= computed; ++i) {
       BlockId block = tables[g].blocks()[i];
       if (block == kNullBlock) continue;
       if (pools_[g].Publish(block, nodes[i])) trees_[tree_of_[g]]->Pin(nodes[i]);

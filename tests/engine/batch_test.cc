@@ -67,7 +67,7 @@ TEST_F(BatchTest, PaddingStaysInsideTheArrays) {
       EXPECT_EQ(input.logit_rows, shape.sequences);
       for (int row = count; row < shape.sequences; ++row) {
         EXPECT_EQ(input.groups[0].slots[row], -1);  // written nowhere
-        EXPECT_EQ(input.context[row], 0);  // attention leaves it out
+        EXPECT_EQ(input.context[row], 0);           // attention leaves it out
         for (int column : {0, static_cast<int>(input.groups[0].table_stride) - 1}) {
           EXPECT_EQ(Entry(input, row, column), kNullBlock);
         }
@@ -123,6 +123,27 @@ TEST_F(BatchTest, TablesFollowWhatTheirSequencesHold) {
   slices.pop_back();  // ended
   slices.push_back(Slices(1)[0]);
   check();
+}
+
+// Then no row is written anew when one sequence takes a block.
+TEST_F(BatchTest, WithoutAShapeTablesStayWhereTheyAreWhileSequencesGrow) {
+  std::unique_ptr<Batch> batch = Make(3);
+  std::vector<Slice> slices = Slices(3);
+  const GroupStep before = (*batch->Fill(slices))->input.groups[0];
+  for (int tokens : {40, 200, 64 * kBlock}) {
+    for (Slice& slice : slices) ASSERT_TRUE(slice.sequence->tables[0].Cover(tokens));
+    const StepInput& input = (*batch->Fill(slices))->input;
+    EXPECT_EQ(input.groups[0].block_table, before.block_table);
+    EXPECT_EQ(input.groups[0].table_stride, before.table_stride);
+    for (int i = 0; i < 3; ++i) {
+      std::span<const BlockId> blocks = slices[static_cast<size_t>(i)].sequence->tables[0].blocks();
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        ASSERT_EQ(Entry(input, i, static_cast<int>(b)), blocks[b]);
+      }
+    }
+  }
+  ASSERT_TRUE(slices[0].sequence->tables[0].Cover(64 * kBlock + 1));
+  EXPECT_EQ((*batch->Fill(slices))->input.groups[0].table_stride, 128);
 }
 
 TEST_F(BatchTest, ATokenUnderWayRefersToItsRow) {
