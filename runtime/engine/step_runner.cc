@@ -1,14 +1,14 @@
 #include "engine/step_runner.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace ashlar {
 namespace {
 
-constexpr int kWarmTokens = 128;  // between sizes of prompts, about where kernels change
-constexpr size_t kLargest = 2;    // sizes of which one is the largest of each kind
+// About where kernels change: tops of ranges are powers of two, and from kFewTokens on so far
+// apart.
+constexpr int kFewTokens = 512, kRangeTokens = 128;
 
 }  // namespace
 
@@ -48,39 +48,47 @@ Result<std::unique_ptr<StepRunner>> StepRunner::Create(const Plan& plan, const D
   return runner;
 }
 
-// What ops choose for a range of sizes they choose at its top, since larger sizes come first.
+void StepRunner::AddSize(int tokens) {
+  if (tokens <= options_.max_sequences) {
+    sizes_[tokens].top = batch_->IdleShape(tokens, 1);
+    return;
+  }
+  const int longest = static_cast<int>(std::min<int64_t>(tokens, plan_.context_length));
+  const int prompts = std::min(tokens / longest, options_.max_sequences);
+  sizes_[tokens].top = batch_->IdleShape(prompts, longest);
+}
+
 void StepRunner::ListSizes() {
-  const int longest =
-      static_cast<int>(std::min<int64_t>(options_.batch_tokens, plan_.context_length));
-  const auto add_prompts = [&](int tokens) {
-    const int prompts = std::clamp(tokens / longest, 1, options_.max_sequences);
-    sizes_.push_back(batch_->IdleShape(prompts, std::min(tokens / prompts, longest)));
-  };
-  add_prompts(options_.batch_tokens);
-  sizes_.push_back(batch_->IdleShape(options_.max_sequences, 1));
-  const int below = (options_.batch_tokens - 1) / kWarmTokens * kWarmTokens;
-  for (int tokens = below; tokens > options_.max_sequences; tokens -= kWarmTokens) {
-    add_prompts(tokens);
+  for (int tokens = 1; tokens < options_.batch_tokens;
+       tokens += tokens < kFewTokens ? tokens : kRangeTokens) {
+    AddSize(tokens);
   }
-  const auto most = static_cast<unsigned>(options_.max_sequences);
-  for (unsigned decodes = std::bit_floor(most - 1); decodes > 0; decodes /= 2) {
-    sizes_.push_back(batch_->IdleShape(static_cast<int>(decodes), 1));
-  }
+  AddSize(options_.batch_tokens);
+  AddSize(options_.max_sequences);
+  cold_ = static_cast<int>(sizes_.size());
 }
 
 Status StepRunner::Warm() {
   if (device_.plugin().memory() == "host") return Done{};
   ListSizes();
-  while (warmed_ < kLargest) {
-    if (auto done = WarmNext(); !done.ok()) return done;
+  for (int tokens : {options_.batch_tokens, options_.max_sequences}) {
+    if (auto done = RunTop(sizes_[tokens], true); !done.ok()) return done;
   }
   return Done{};
 }
 
 Status StepRunner::WarmNext() {
-  auto arrays = batch_->Fill({}, &sizes_[warmed_++]);
+  auto next = std::ranges::find_if(sizes_, [](const auto& size) { return !size.second.ran; });
+  return RunTop(next->second, true);
+}
+
+Status StepRunner::RunTop(Size& size, bool sample) {
+  if (size.ran) return Done{};
+  size.ran = true;
+  --cold_;
+  auto arrays = batch_->Fill({}, &size.top);
   if (!arrays.ok()) return arrays.problems();
-  if (auto run = Run(**arrays, true); !run.ok()) return run.problems();
+  if (auto run = Run(**arrays, sample); !run.ok()) return run.problems();
   return device_.Sync();
 }
 
@@ -98,6 +106,13 @@ Result<StepRunner::Started> StepRunner::Start(std::span<const Slice> slices, boo
 }
 
 Result<Tensor> StepRunner::RunSlices(std::span<const Slice> slices, bool sample) {
+  if (!warm()) {
+    int tokens = 0;
+    for (const Slice& slice : slices) tokens += slice.tokens;
+    // Without samples: this step may need those of the step under way.
+    auto ready = RunTop(sizes_.lower_bound(tokens)->second, false);
+    if (!ready.ok()) return ready.problems();
+  }
   const bool decode = std::ranges::all_of(
       slices, [](const Slice& slice) { return slice.tokens == 1 && slice.logits == 1; });
   if (decode && sample && device_.has_graphs()) return RunGraph(slices);

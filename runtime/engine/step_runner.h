@@ -26,13 +26,13 @@ class StepRunner {
                                                     const Engine::Options& options,
                                                     std::unique_ptr<Forward> forward);
 
-  // The first step of a size is slow on a device where ops try how to run it best, so each of a few
-  // sizes is run once, idle. Runs the largest ones: what ops keep for themselves is made before any
-  // graph is.
+  // The first step of a range of sizes is slow on a device where ops try how to run it best, and
+  // what they find is kept for the range. So an idle step of the range's top comes before any
+  // other. Runs the largest ones: what ops keep for themselves is made before any graph is.
   Status Warm();
-  // Runs the next of the others; waits for it.
+  // Runs the next of the others, while no step is under way.
   Status WarmNext();
-  bool warm() const { return warmed_ == sizes_.size(); }
+  bool warm() const { return cold_ == 0; }
 
   struct Started {
     int turn = 0;
@@ -55,6 +55,12 @@ class StepRunner {
   Result<Tensor> RunGraph(std::span<const Slice> slices);
   Result<Tensor> Run(const StepArrays& arrays, bool sample);
   void ListSizes();
+  void AddSize(int tokens);
+  struct Size {
+    StepShape top;
+    bool ran = false;
+  };
+  Status RunTop(Size& size, bool sample);
 
   const Plan& plan_;
   const Device& device_;
@@ -65,8 +71,8 @@ class StepRunner {
   std::unique_ptr<Forward> forward_;
   std::array<Mark, 2> ends_;  // of the steps under way, by turn
   int turn_ = 0;
-  std::vector<StepShape> sizes_;  // to be run once, the largest first
-  size_t warmed_ = 0;             // of them have run
+  std::map<int, Size> sizes_;  // by the tokens of the top; none where nothing is tried
+  int cold_ = 0;               // of them have not run
   std::map<StepShape, Graph> graphs_;
   std::set<StepShape> seen_;        // run once, which makes what a capture may not make
   std::vector<float> host_logits_;  // when the host cannot read device memory
