@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kAlignment = 64;  // each array begins on a cache line
 
 constexpr int64_t kLeastStride = 64;
+constexpr int kPromptTokens = 64;     // between shapes of prompts: what kernels work in
+constexpr int kLongestPrompt = 1024;  // a longer one keeps the device busy while ops are started
 constexpr ashlar_draw kGreedy{.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .uniform = 0};
 
 int64_t Padded(int64_t count, int64_t size) { return RoundUp(count * size, kAlignment); }
@@ -107,9 +109,19 @@ T* Batch::Place(int64_t count, const T** device_address) {
   return reinterpret_cast<T*>(host_ + offset);
 }
 
-StepShape Batch::ShapeFor(std::span<const Slice> slices) const {
+std::optional<StepShape> Batch::ShapeFor(std::span<const Slice> slices) const {
+  if (!std::ranges::all_of(slices, [](const Slice& slice) { return slice.logits == 1; })) return {};
   StepShape shape;
-  shape.sequences = std::min(DecodeSize(static_cast<int>(slices.size())), limits_.sequences);
+  if (std::ranges::all_of(slices, [](const Slice& slice) { return slice.tokens == 1; })) {
+    shape.sequences = std::min(DecodeSize(static_cast<int>(slices.size())), limits_.sequences);
+    shape.tokens = shape.sequences;
+  } else {
+    if (slices.size() > 1) return {};
+    shape.tokens = RoundUp(slices[0].tokens, kPromptTokens);
+    shape.sequences = shape.tokens > slices[0].tokens ? 2 : 1;
+    if (shape.tokens > std::min(kLongestPrompt, limits_.tokens)) return {};
+    if (shape.sequences > std::min(limits_.sequences, limits_.logit_rows)) return {};
+  }
   for (int g = 0; g < cache_.groups(); ++g) {
     const auto longest = static_cast<uint64_t>(LongestTable(slices, g));
     const auto stride = static_cast<int64_t>(std::bit_ceil(longest));
@@ -119,7 +131,7 @@ StepShape Batch::ShapeFor(std::span<const Slice> slices) const {
 }
 
 StepShape Batch::IdleShape(int sequences, int tokens) const {
-  StepShape shape{sequences, tokens, {}};
+  StepShape shape{sequences, sequences * tokens, {}};
   for (int g = 0; g < cache_.groups(); ++g) {
     const int64_t blocks = CeilDiv<int64_t>(tokens, cache_.shape(g).kernel_block_tokens);
     shape.table_strides.push_back(std::min(std::max(blocks, kLeastStride), LargestStride(g)));
@@ -133,8 +145,7 @@ Result<const StepArrays*> Batch::Fill(std::span<const Slice> slices, const StepS
   HostBuffer& staging = staging_[static_cast<size_t>(turn_)];
   const bool staged = staging.bytes() > 0;
   host_ = staged ? staging.data() : static_cast<std::byte*>(buffer_.data());
-  const int idle = shape == nullptr ? 0 : shape->sequences - static_cast<int>(slices.size());
-  FillTokens(slices, idle, shape == nullptr ? 0 : shape->idle_tokens);
+  FillTokens(slices, shape);
   for (int g = 0; g < cache_.groups(); ++g) FillGroup(slices, g, shape);
   if (staged) {
     auto copied = device_.CopyIn(buffer_.data(), std::span(host_, static_cast<size_t>(used_)));
@@ -143,17 +154,25 @@ Result<const StepArrays*> Batch::Fill(std::span<const Slice> slices, const StepS
   return &arrays_;
 }
 
-void Batch::FillTokens(std::span<const Slice> slices, int idle, int idle_tokens) {
+void Batch::FillTokens(std::span<const Slice> slices, const StepShape* shape) {
   StepInput& input = arrays_.input;
-  input.sequences = static_cast<int>(slices.size()) + idle;
-  input.tokens = idle * idle_tokens;
-  input.logit_rows = idle;
-  input.max_query = input.max_context = idle > 0 ? idle_tokens : 0;
+  input.sequences = static_cast<int>(slices.size());
+  input.tokens = input.logit_rows = input.max_query = input.max_context = 0;
   for (const Slice& slice : slices) {
     input.tokens += slice.tokens;
     input.logit_rows += slice.logits;
     input.max_query = std::max(input.max_query, slice.tokens);
     input.max_context = std::max(input.max_context, slice.sequence->computed + slice.tokens);
+  }
+  int idle = 0, idle_tokens = 0;
+  if (shape != nullptr) {
+    idle = shape->sequences - input.sequences;
+    idle_tokens = idle > 0 ? (shape->tokens - input.tokens) / idle : 0;
+    input.sequences = shape->sequences;
+    input.tokens = shape->tokens;
+    input.logit_rows += idle;
+    input.max_query = shape->tokens - shape->sequences + 1;  // whatever it is filled with
+    input.max_context = std::max(input.max_context, idle_tokens);
   }
   const int32_t* ids_address = nullptr;
   int32_t* ids = Place(input.tokens, &ids_address);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,11 +15,11 @@
 namespace ashlar {
 
 // A step made larger than its slices, so that all of one shape have their arrays at the same
-// addresses and one graph runs them. What fills it up are idle sequences: they write to no block,
-// attend to nothing when they have one token, and each has a row of logits, which nobody reads.
+// addresses and one graph runs them. What fills it up are idle sequences, alike in length: they
+// write to no block, attend to nothing when they have one token, and each has a row of logits,
+// which nobody reads.
 struct StepShape {
-  int sequences = 0;                   // idle ones included
-  int idle_tokens = 1;                 // of each idle sequence
+  int sequences = 0, tokens = 0;       // idle ones included
   std::vector<int64_t> table_strides;  // kernel blocks, by KV group
 
   auto operator<=>(const StepShape&) const = default;
@@ -42,8 +43,9 @@ class Batch {
   static Result<std::unique_ptr<Batch>> Create(const Device& device, const PrefixCache& cache,
                                                const Limits& limits);
 
-  // The smallest of a few shapes that holds these single-token slices.
-  StepShape ShapeFor(std::span<const Slice> slices) const;
+  // The smallest of a few shapes that holds these slices: single tokens, or one short prompt to its
+  // end. None for others.
+  std::optional<StepShape> ShapeFor(std::span<const Slice> slices) const;
   // What a single idle sequence of so many tokens, or so many of one token, make up.
   StepShape IdleShape(int sequences, int tokens) const;
   // Sequences in the order of the slices; logits rows too. Valid until the next call.
@@ -63,7 +65,7 @@ class Batch {
   Batch(const Device& device, const PrefixCache& cache, const Limits& limits);
   template <class T>
   T* Place(int64_t count, const T** device_address);
-  void FillTokens(std::span<const Slice> slices, int idle, int idle_tokens);
+  void FillTokens(std::span<const Slice> slices, const StepShape* shape);
   void FillGroup(std::span<const Slice> slices, int group, const StepShape* shape);
   int64_t LargestStepBytes() const;
   int64_t LargestStride(int group) const;

@@ -113,17 +113,16 @@ Result<Tensor> StepRunner::RunSlices(std::span<const Slice> slices, bool sample)
     auto ready = RunTop(sizes_.lower_bound(tokens)->second, false);
     if (!ready.ok()) return ready.problems();
   }
-  const bool decode = std::ranges::all_of(
-      slices, [](const Slice& slice) { return slice.tokens == 1 && slice.logits == 1; });
-  if (decode && sample && device_.has_graphs()) return RunGraph(slices);
+  if (sample && device_.has_graphs()) {
+    if (const auto shape = batch_->ShapeFor(slices)) return RunGraph(slices, *shape);
+  }
   auto arrays = batch_->Fill(slices);
   if (!arrays.ok()) return arrays.problems();
   return Run(**arrays, sample);
 }
 
 // Once as it is, from then on as a graph.
-Result<Tensor> StepRunner::RunGraph(std::span<const Slice> slices) {
-  const StepShape shape = batch_->ShapeFor(slices);
+Result<Tensor> StepRunner::RunGraph(std::span<const Slice> slices, const StepShape& shape) {
   auto arrays = batch_->Fill(slices, &shape);
   if (!arrays.ok()) return arrays.problems();
   if (seen_.insert(shape).second) return Run(**arrays, true);

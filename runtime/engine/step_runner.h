@@ -52,7 +52,7 @@ class StepRunner {
   StepRunner(const Plan& plan, const Device& device, ModelWeights weights, KvArena& arena,
              const Engine::Options& options);
   Result<Tensor> RunSlices(std::span<const Slice> slices, bool sample);
-  Result<Tensor> RunGraph(std::span<const Slice> slices);
+  Result<Tensor> RunGraph(std::span<const Slice> slices, const StepShape& shape);
   Result<Tensor> Run(const StepArrays& arrays, bool sample);
   void ListSizes();
   void AddSize(int tokens);

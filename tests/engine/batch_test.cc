@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,16 @@ class BatchTest : public testing::Test {
     }
     return slices;
   }
+  Slice Prompt(int tokens) {
+    Slice slice = Slices(1)[0];
+    Sequence& sequence = *slice.sequence;
+    sequence.tokens.assign(static_cast<size_t>(sequence.computed + tokens), 7);
+    for (BlockTable& table : sequence.tables) {
+      EXPECT_TRUE(table.Cover(sequence.computed + tokens));
+    }
+    slice.tokens = tokens;
+    return slice;
+  }
   static int32_t Entry(const StepInput& input, int row, int column) {
     return input.groups[0].block_table[row * input.groups[0].table_stride + column];
   }
@@ -58,7 +69,7 @@ TEST_F(BatchTest, PaddingStaysInsideTheArrays) {
       if (count < 1) continue;
       SCOPED_TRACE(testing::Message() << count << " of " << limit);
       std::vector<Slice> slices = Slices(count);
-      StepShape shape = batch->ShapeFor(slices);
+      const StepShape shape = *batch->ShapeFor(slices);
       ASSERT_GE(shape.sequences, count);
       ASSERT_LE(shape.sequences, limit);
       const StepInput& input = (*batch->Fill(slices, &shape))->input;
@@ -79,8 +90,8 @@ TEST_F(BatchTest, PaddingStaysInsideTheArrays) {
 TEST_F(BatchTest, EqualShapesHaveEqualAddresses) {
   std::unique_ptr<Batch> batch = Make(8);
   std::vector<Slice> five = Slices(5), seven = Slices(7);
-  StepShape shape = batch->ShapeFor(five);
-  ASSERT_EQ(shape, batch->ShapeFor(seven));
+  const StepShape shape = *batch->ShapeFor(five);
+  ASSERT_EQ(shape, *batch->ShapeFor(seven));
   StepArrays first = **batch->Fill(five, &shape);
   (void)batch->Fill(Slices(3));
   StepArrays second = **batch->Fill(seven, &shape);
@@ -92,11 +103,51 @@ TEST_F(BatchTest, EqualShapesHaveEqualAddresses) {
   EXPECT_EQ(first.input.max_context, second.input.max_context);
 }
 
+TEST_F(BatchTest, PromptsOfAboutOneLengthHaveOneShape) {
+  auto batch = *Batch::Create(*device_, cache_, {4, 2048, 4, kContext});
+  const std::vector<Slice> first = {Prompt(70)};
+  const StepShape shape = *batch->ShapeFor(first);
+  const StepInput alike = (*batch->Fill(first, &shape))->input;
+  for (int tokens : {65, 100, 127}) {
+    const std::vector<Slice> prompt = {Prompt(tokens)};
+    ASSERT_EQ(*batch->ShapeFor(prompt), shape);
+    const StepInput& input = (*batch->Fill(prompt, &shape))->input;
+    EXPECT_EQ(input.tokens, 128);
+    EXPECT_EQ(input.sequences, 2);
+    EXPECT_EQ(input.logit_rows, 2);
+    EXPECT_EQ(input.query_start[1], tokens);
+    EXPECT_EQ(input.query_start[2], 128);
+    EXPECT_EQ(input.context[0], 20 + tokens);
+    EXPECT_EQ(input.context[1], tokens == 127 ? 0 : 128 - tokens);
+    EXPECT_EQ(input.logit_tokens[0], tokens - 1);
+    EXPECT_EQ(std::count(input.groups[0].slots, input.groups[0].slots + 128, -1), 128 - tokens);
+    EXPECT_EQ(Entry(input, 1, 0), kNullBlock);
+    EXPECT_EQ(input.ids, alike.ids);
+    EXPECT_EQ(input.groups[0].block_table, alike.groups[0].block_table);
+    EXPECT_EQ(input.max_query, alike.max_query);
+    EXPECT_GE(input.max_query, tokens);
+    EXPECT_EQ(input.max_context, alike.max_context);
+  }
+  EXPECT_EQ(batch->ShapeFor(std::vector{Prompt(128)})->sequences, 1);
+}
+
+TEST_F(BatchTest, OtherPromptsHaveNoShape) {
+  auto batch = *Batch::Create(*device_, cache_, {4, 2048, 4, kContext});
+  Slice part = Prompt(100);
+  part.logits = 0;
+  EXPECT_FALSE(batch->ShapeFor(std::vector{part}));
+  EXPECT_FALSE(batch->ShapeFor(std::vector{Prompt(100), Prompt(100)}));
+  EXPECT_FALSE(batch->ShapeFor(std::vector{Slices(1)[0], Prompt(100)}));
+  EXPECT_TRUE(batch->ShapeFor(std::vector{Prompt(1024)}));
+  EXPECT_FALSE(batch->ShapeFor(std::vector{Prompt(1025)}));
+  EXPECT_FALSE(Make(1)->ShapeFor(std::vector{Prompt(100)}));
+}
+
 // Rows are rewritten only where something changed: every change must be seen.
 TEST_F(BatchTest, TablesFollowWhatTheirSequencesHold) {
   std::unique_ptr<Batch> batch = Make(4);
   std::vector<Slice> slices = Slices(3);
-  StepShape shape = batch->ShapeFor(slices);
+  const StepShape shape = *batch->ShapeFor(slices);
   auto check = [&] {
     const StepInput& input = (*batch->Fill(slices, &shape))->input;
     for (size_t i = 0; i < slices.size(); ++i) {
