@@ -192,7 +192,9 @@ int Main(int argc, char** argv) {
   std::cout << fmt::format(R"({{"row": "bring up", "seconds": {:.3f}}})",
                            Seconds(begin, Clock::now()))
             << std::endl;
-  while (!run.engine->stats().warm) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (EngineStats now; !now.warm && now.fault.empty(); now = run.engine->stats()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   Bench bench(*run.engine, run.plan.model.vocab);
   for (int i = 2; i < argc; ++i) {
     try {

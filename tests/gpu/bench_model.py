@@ -148,7 +148,10 @@ class Server:
         return urllib.request.urlopen(f"http://127.0.0.1:{PORT}{path}", timeout=5).read().decode()
 
     def await_warm(self):
+        begin = time.monotonic()
         while not json.loads(self.page("/status"))["engine"]["warm"]:
+            if time.monotonic() - begin > 30:
+                raise RuntimeError("not warm after 30 s")
             time.sleep(0.02)
 
     def phases(self):
