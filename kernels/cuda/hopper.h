@@ -90,13 +90,23 @@ GPU_DEVICE void TakeRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Returns when the device's other blocks have brought a counter to `value` or more by additions in
-// order; what they wrote before is then seen by this thread and by those it synchronises with.
-GPU_DEVICE void AwaitCount(const uint32_t* counter, uint32_t value) {
-  uint32_t now;
-  do {
-    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
-  } while (now < value);
+// Accesses of what other blocks of the device access meanwhile, each word for itself.
+GPU_DEVICE float4 LoadFresh(const float4* from) {
+  float4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+GPU_DEVICE void StoreFresh(float4* to, float4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y),
+               "f"(v.z), "f"(v.w)
+               : "memory");
+}
+// Brings what lies there near, to be read later.
+GPU_DEVICE void Prefetch(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
 }
 
 // Barrier `id` of `threads`, of which some only arrive.

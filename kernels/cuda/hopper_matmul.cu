@@ -33,85 +33,63 @@ bool MapWeight(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
   return MakeMap(encode, p.type, p.weight[0], e, map);
 }
 
-// Whether x is brought to what is multiplied by each block for itself.
-bool IsResident(const SkinnyParams& p) { return p.norm != nullptr || p.x_dtype != p.type; }
-
 bool MapX(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
-  const int columns = hopper::TokenColumns(p.tokens);
   const Extents e{2,
                   {cuuint64_t(p.cols), cuuint64_t(p.tokens)},
                   {cuuint64_t(p.x_row_bytes)},
                   {cuuint32_t(hopper::kRowBytes / ElementBytes(p.type)),
-                   cuuint32_t(columns / hopper::ClusterOf(columns))}};
+                   cuuint32_t(hopper::TokenColumns(p.tokens))}};
   return MakeMap(encode, p.type, p.x, e, map);
 }
 
-// How many clusters share the work, and of each tile where all share alike, else 0. That spares
-// them parts of two tiles, and is worth leaving a few out.
+// How many blocks share the work, and of each tile where all share alike, else 0. That spares them
+// parts of two tiles, and is worth leaving a few out.
 struct Split {
-  int clusters, of_tile;
+  int blocks, of_tile;
 };
-Split SplitWork(int64_t tiles, int64_t depth, int64_t most, int columns) {
-  const int64_t least = columns > 16 ? 4 : 2;  // units of a share: fewer are not worth adding up
-  const int64_t of_tile = std::min(most / tiles, depth / least);
+Split SplitWork(int64_t tiles, int64_t depth, int64_t most, int tokens) {
+  const int64_t least = tokens > 16 ? 4 : 2;  // units of a share: fewer are not worth adding up
+  most = std::min(std::max<int64_t>(tiles * depth / least, 1), most);
+  const int64_t of_tile = most / tiles;
   if (of_tile >= 1 && 16 * of_tile * tiles >= 15 * most) {
     return {static_cast<int>(of_tile * tiles), static_cast<int>(of_tile)};
   }
-  const int64_t worth = std::max<int64_t>(tiles * depth / least, 1);
-  return {static_cast<int>(std::min(worth, most)), 0};
+  return {static_cast<int>(most), 0};
 }
 
 hopper::MatmulParams KernelParams(const SkinnyParams& p) {
   hopper::MatmulParams h{};
-  h.rows = p.rows;
-  h.tokens = p.tokens;
-  h.tiles = static_cast<int>(Up(p.rows, hopper::kTileRows >> p.gated));
-  h.depth = static_cast<int>(Up(p.pitch * ElementBytes(p.type), hopper::kRowBytes));
-  h.resident = IsResident(p);
-  h.cols = p.cols;
-  h.x = p.x;
-  h.x_dtype = p.x_dtype;
-  h.x_row_bytes = p.x_row_bytes;
-  h.norm = p.norm;
-  h.parts = p.parts;
-  h.eps = p.eps;
-  h.gated = p.gated;
-  h.activation = p.activation;
-  h.scales[0] = p.scales[0], h.scales[1] = p.scales[1];
-  h.x_scales = p.x_scales;
-  h.bias = p.bias;
-  h.residual = p.residual;
-  h.residual_row_bytes = p.residual_row_bytes;
-  h.out = p.out;
-  h.out_dtype = p.out_dtype;
-  h.out_row_bytes = p.out_row_bytes;
+  static_cast<SkinnyParams&>(h) = p;
   const auto even = [&](const void* data, int64_t row_bytes) {
     const int64_t pair_bytes = 2 * ElementBytes(p.out_dtype);
     return reinterpret_cast<uintptr_t>(data) % pair_bytes == 0 && row_bytes % pair_bytes == 0;
   };
   h.pairs = p.rows % 2 == 0 && even(p.out, p.out_row_bytes) &&
             (p.residual == nullptr || even(p.residual, p.residual_row_bytes));
+  h.tiles = static_cast<int>(Up(p.rows, hopper::kTileRows >> p.gated));
+  h.depth = static_cast<int>(Up(p.pitch * ElementBytes(p.type), hopper::kRowBytes));
   return h;
 }
 
-// Launches follow one another: they share counters.
+// Launches follow one another: they share the place of parts.
 class HopperProducts final : public FusedProducts {
  public:
   static std::unique_ptr<FusedProducts> Open(int device) {
     if (!hopper::RunsOn(device)) return nullptr;
     std::unique_ptr<HopperProducts> products(new HopperProducts);
-    gpu::Facts facts;
     products->encode_ = hopper::FindEncode();
+    gpu::Facts facts;
     if (products->encode_ == nullptr || gpu::ReadFacts(device, &facts) != gpu::kSuccess) {
       return nullptr;
     }
     products->multiprocessors_ = facts.multiprocessors;
-    const size_t bytes = sizeof(uint32_t) * static_cast<size_t>(facts.multiprocessors);
-    void* arrived = nullptr;
-    if (gpu::Alloc(&arrived, bytes) != gpu::kSuccess) return nullptr;
-    products->arrived_ = static_cast<uint32_t*>(arrived);
-    // A stream of the caller's does not wait for the zeros by itself.
-    if (gpu::Zero(arrived, bytes, nullptr) != gpu::kSuccess ||
+    const size_t bytes = sizeof(float) * hopper::kTileRows * hopper::kMostTokens *
+                         static_cast<size_t>(facts.multiprocessors);
+    void* parts = nullptr;
+    if (gpu::Alloc(&parts, bytes) != gpu::kSuccess) return nullptr;
+    products->parts_ = static_cast<float*>(parts);
+    // A stream of the caller's does not wait for this by itself.
+    if (cudaMemsetAsync(parts, hopper::kNoPart & 0xff, bytes, nullptr) != cudaSuccess ||
         gpu::Sync(nullptr) != gpu::kSuccess) {
       return nullptr;
     }
@@ -119,39 +97,26 @@ class HopperProducts final : public FusedProducts {
   }
 
   ~HopperProducts() override {
-    if (arrived_ != nullptr) (void)gpu::Free(arrived_);
+    if (parts_ != nullptr) (void)gpu::Free(parts_);
   }
 
   bool Takes(const SkinnyParams& p) const override {
     const hopper::MatmulParams h = KernelParams(p);
-    const bool fits = p.tokens <= hopper::kMostTokens &&
-                      int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
-    if (!h.resident) return fits;
-    // A value times the norm's weight may leave float16.
-    return fits && p.tokens <= hopper::kMostResidentTokens &&
-           p.tokens * h.depth * hopper::kRowBytes <= hopper::kMostResidentBytes &&
-           !(p.norm != nullptr && p.type == ASHLAR_F16);
-  }
-
-  int64_t PartsBytes(int tokens) const override {
-    if (tokens > hopper::kMostTokens) return 0;
-    return int64_t{multiprocessors_} * hopper::kTileRows * hopper::TokenColumns(tokens) *
-           static_cast<int64_t>(sizeof(float));
+    return p.tokens <= hopper::kMostTokens &&
+           int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
   }
 
   gpu::Error Launch(gpu::Stream stream, const SkinnyParams& p) override {
     hopper::MatmulLaunch launch;
     launch.stream = stream;
     hopper::MatmulParams params = KernelParams(p);
-    if (!MapWeight(encode_, p, &launch.weight_map)) return cudaErrorInvalidValue;
-    launch.x_map = launch.weight_map;
-    if (!params.resident && !MapX(encode_, p, &launch.x_map)) return cudaErrorInvalidValue;
-    params.arrived = arrived_;
-    const int columns = hopper::TokenColumns(p.tokens), cluster = hopper::ClusterOf(columns);
-    const Split split =
-        SplitWork(Up(params.tiles, cluster), params.depth, multiprocessors_ / cluster, columns);
+    if (!MapWeight(encode_, p, &launch.weight_map) || !MapX(encode_, p, &launch.x_map)) {
+      return cudaErrorInvalidValue;
+    }
+    params.parts = parts_;
+    const Split split = SplitWork(params.tiles, params.depth, multiprocessors_, p.tokens);
     params.shares = split.of_tile;
-    launch.blocks = static_cast<unsigned>(split.clusters * cluster);
+    launch.blocks = static_cast<unsigned>(split.blocks);
     if (p.type == ASHLAR_F8_E4M3) return hopper::LaunchMatmulF8(launch, params);
     if (p.type == ASHLAR_BF16) return hopper::LaunchMatmulBF16(launch, params);
     return hopper::LaunchMatmulF16(launch, params);
@@ -160,7 +125,7 @@ class HopperProducts final : public FusedProducts {
  private:
   Encode encode_ = nullptr;
   int multiprocessors_ = 0;
-  uint32_t* arrived_ = nullptr;  // see hopper::MatmulParams
+  float* parts_ = nullptr;  // see hopper::MatmulParams
 };
 
 }  // namespace

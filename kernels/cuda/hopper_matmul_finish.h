@@ -1,28 +1,44 @@
 // What becomes of a tile's sums: scales, bias, residual or gate, and out.
 #pragma once
 
-#include "hopper_matmul.h"
+#include "hopper_matmul_parts.h"
 #include "hopper_products.h"
 
 #if defined(ASHLAR_HOPPER)
 
 namespace ashlar::hopper {
 
-// Some of a tile's groups of eight tokens.
-struct Quads {
-  int first, end;
-  GPU_DEVICE bool Has(int quad) const { return first <= quad && quad < end; }
-};
+inline constexpr int kSector = 32;  // what one prefetch brings
+
+// Brings what the end of a tile reads of rows [first, end) near, for all tiles of the block.
+GPU_DEVICE void PrefetchRows(const MatmulParams& p, int first, int end) {
+  const int row = first + gpu::ThreadX() * (kSector / static_cast<int>(sizeof(float)));
+  if (row >= end) return;
+  for (const float* values : {p.scales[0], p.scales[1], p.bias}) {
+    if (values != nullptr) Prefetch(values + row);
+  }
+}
+// The same of the residual, which a kernel ahead may have written.
+template <class Shape>
+GPU_DEVICE void PrefetchResidual(const MatmulParams& p, int first, int end) {
+  if (p.residual == nullptr) return;
+  const int bytes = p.out_dtype == ASHLAR_F32 ? 4 : 2;
+  const int sectors = ((end - first) * bytes + kSector - 1) / kSector;
+  for (int i = gpu::ThreadX(); i < p.tokens * sectors; i += Shape::kConsumerThreads) {
+    Prefetch(static_cast<const char*>(p.residual) + i / sectors * p.residual_row_bytes +
+             first * bytes + i % sectors * kSector);
+  }
+}
 
 template <class T, class Shape>
 class MatmulFinish {
  public:
   static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
-  static constexpr bool kF8 = std::is_same_v<T, F8>, kScaled = kF8 || Shape::kResident;
+  static constexpr bool kF8 = std::is_same_v<T, F8>;
 
   GPU_DEVICE MatmulFinish(const MatmulParams& p, const float (&sum)[kTokens / 2],
-                          const float* x_scales, const Quads& quads)
-      : p_(p), sum_(sum), x_scales_(x_scales), quads_(quads) {}
+                          const Quads& quads)
+      : p_(p), sum_(sum), quads_(quads) {}
 
   GPU_DEVICE void Run(int tile) const {
     if (quads_.first == quads_.end) return;
@@ -48,9 +64,10 @@ class MatmulFinish {
     Out value[2];
   };
 
+  GPU_DEVICE bool HasTokens(int quad) const { return 8 * quad < p_.tokens; }
   GPU_DEVICE int Token(int quad) const { return 8 * quad + lane_ / 4; }
   GPU_DEVICE float TokenScale(int token) const {
-    return kScaled && token < p_.tokens ? x_scales_[token] : 1;
+    return kF8 && token < p_.tokens ? p_.x_scales[token] : 1;
   }
   // Of two rows; 0 past the last.
   GPU_DEVICE float2 RowValues(const float* of, int row) const {
@@ -61,9 +78,8 @@ class MatmulFinish {
   struct Line {
     char* at;
     int64_t step;
-    GPU_DEVICE Line(const void* data, int64_t row_bytes, int value_bytes, int row)
-        : at(static_cast<char*>(const_cast<void*>(data)) + gpu::ThreadX() % 32 / 4 * row_bytes +
-             row * value_bytes),
+    GPU_DEVICE Line(const void* data, int64_t row_bytes, int value_bytes, int token, int row)
+        : at(static_cast<char*>(const_cast<void*>(data)) + token * row_bytes + row * value_bytes),
           step(8 * row_bytes) {}
     // Addresses of all tokens at once are more than there are registers for.
     GPU_DEVICE void Next() {
@@ -93,50 +109,46 @@ class MatmulFinish {
     }
   }
 
-  // Out may be the residual: a batch of it is loaded before anything is stored.
+  // Out may be the residual: this thread's part of it is loaded before anything is stored.
   template <class Out>
   GPU_DEVICE void Plain(int row) const {
-    constexpr int kBatch = kQuads < 8 ? kQuads : kTokens > 64 ? 4 : 8;
     float2 scale[2], bias[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       scale[half] = kF8 ? RowValues(p_.scales[0], row + 8 * half) : make_float2(1, 1);
       bias[half] = p_.bias == nullptr ? float2{} : RowValues(p_.bias, row + 8 * half);
     }
-    Line out(p_.out, p_.out_row_bytes, sizeof(Out), row);
-    Line residual(p_.residual, p_.residual_row_bytes, sizeof(Out), row);
+    Line out(p_.out, p_.out_row_bytes, sizeof(Out), Token(0), row);
+    Line residual(p_.residual, p_.residual_row_bytes, sizeof(Out), Token(0), row);
+    Pair<Out> added[kQuads][2] = {};
+    if (p_.residual != nullptr) {
 #pragma unroll
-    for (int first = 0; first < kQuads; first += kBatch) {
-      if (8 * first >= p_.tokens || first >= quads_.end) return;
-      Pair<Out> added[kBatch][2] = {};
-      if (p_.residual != nullptr) {
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i, residual.Next()) {
-          if (Token(first + i) >= p_.tokens || !quads_.Has(first + i)) continue;
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const int at = row + 8 * half;
-            if (at >= p_.rows) continue;
-            added[i][half] = LoadPair<Out>(residual.at + 8 * half * sizeof(Out), at);
-          }
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i, out.Next()) {
-        const int quad = first + i, token = Token(quad);
-        if (!quads_.Has(quad)) continue;
-        const float by = TokenScale(token);
+      for (int quad = 0; quad < kQuads; ++quad, residual.Next()) {
+        if (Token(quad) >= p_.tokens || !quads_.Has(quad)) continue;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int at = row + 8 * half;
-          float2 value = Transpose(sum_[4 * quad + 2 * half], sum_[4 * quad + 2 * half + 1]);
-          if constexpr (kScaled) value.x *= scale[half].x * by, value.y *= scale[half].y * by;
-          if (token >= p_.tokens || at >= p_.rows) continue;
-          const Pair<Out>& more = added[i][half];
-          StorePair<Out>(out.at + 8 * half * sizeof(Out), at,
-                         value.x + bias[half].x + gpu_kernels::Load(more.value[0]),
-                         value.y + bias[half].y + gpu_kernels::Load(more.value[1]));
+          if (at >= p_.rows) continue;
+          added[quad][half] = LoadPair<Out>(residual.at + 8 * half * sizeof(Out), at);
         }
+      }
+    }
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad, out.Next()) {
+      if (!HasTokens(quad) || quad >= quads_.end) return;
+      if (quad < quads_.first) continue;
+      const int token = Token(quad);
+      const float by = TokenScale(token);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int at = row + 8 * half;
+        float2 value = Transpose(sum_[4 * quad + 2 * half], sum_[4 * quad + 2 * half + 1]);
+        if constexpr (kF8) value.x *= scale[half].x * by, value.y *= scale[half].y * by;
+        if (token >= p_.tokens || at >= p_.rows) continue;
+        const Pair<Out>& more = added[quad][half];
+        StorePair<Out>(out.at + 8 * half * sizeof(Out), at,
+                       value.x + bias[half].x + gpu_kernels::Load(more.value[0]),
+                       value.y + bias[half].y + gpu_kernels::Load(more.value[1]));
       }
     }
   }
@@ -148,15 +160,15 @@ class MatmulFinish {
       gate_scale = RowValues(p_.scales[0], row);
       up_scale = RowValues(p_.scales[1], row);
     }
-    Line out(p_.out, p_.out_row_bytes, sizeof(Out), row);
+    Line out(p_.out, p_.out_row_bytes, sizeof(Out), Token(0), row);
 #pragma unroll
     for (int quad = 0; quad < kQuads; ++quad, out.Next()) {
-      if (8 * quad >= p_.tokens || quad >= quads_.end) return;
+      if (!HasTokens(quad) || quad >= quads_.end) return;
       if (quad < quads_.first) continue;
       const int token = Token(quad);
       float2 gate = Transpose(sum_[4 * quad], sum_[4 * quad + 1]);
       float2 up = Transpose(sum_[4 * quad + 2], sum_[4 * quad + 3]);
-      if constexpr (kScaled) {
+      if constexpr (kF8) {
         const float by = TokenScale(token);
         gate.x *= gate_scale.x * by, gate.y *= gate_scale.y * by;
         up.x *= up_scale.x * by, up.y *= up_scale.y * by;
@@ -176,7 +188,6 @@ class MatmulFinish {
 
   const MatmulParams& p_;
   const float (&sum_)[kTokens / 2];
-  const float* const x_scales_;
   const Quads quads_;
   const int warpgroup_ = gpu::ThreadX() / 128, warp_ = gpu::ThreadX() / 32 % 4;
   const int lane_ = gpu::ThreadX() % 32;

@@ -57,15 +57,13 @@ class Prefill {
 std::unique_ptr<Prefill> OpenPrefill(int device);
 
 struct SkinnyParams;
-// Products of few tokens with what stands around them, by what one architecture alone has.
+// Products of few tokens with what stands around them but the norm, by what one architecture alone
+// has.
 class FusedProducts {
  public:
   virtual ~FusedProducts() = default;
-  // Whether it carries out such a product: with a norm ahead, of x in another type than the
-  // weight's, or of x as the weight is, with scales if float8.
+  // Whether it carries out such a product; x is then of the weight's type, with scales if float8.
   virtual bool Takes(const SkinnyParams& params) const = 0;
-  // Of memory that `params.parts` names at a launch for so many tokens.
-  virtual int64_t PartsBytes(int tokens) const = 0;
   virtual gpu::Error Launch(gpu::Stream stream, const SkinnyParams& params) = 0;
 };
 // Empty when the device is of no such architecture.

@@ -17,10 +17,8 @@ struct SkinnyParams {
   int64_t pitch;           // elements between rows, of whole 64 bytes; zeros beyond cols
   int rows, cols;          // cols a multiple of 8
   const void* x;           // of the weight's type, bfloat16 with float8; rows 16-byte aligned
-  ashlar_dtype x_dtype;    // another only for FusedProducts
   int64_t x_row_bytes;
   const float* x_scales;  // [tokens], of float8 x, which only FusedProducts take; else NULL
-  float* parts;           // for FusedProducts alone
   int tokens;
   const float* norm;  // 16-byte aligned, or NULL; not with float16, which x * norm could leave
   float eps;

@@ -41,13 +41,13 @@ nvidia() { # nvcc, capability
   checked=$((checked + 1))
 }
 
-hopper() { # nvcc
-  local out=$work/hopper.txt
+hopper() { # nvcc, source of cuda/
+  local out=$work/$2.txt
   "$1" -x cu -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -Iinclude -I. -DASHLAR_GPU_CUDA -Xptxas -v --keep \
-    --keep-dir "$work" -c cuda/hopper_bf16.cu -o "$work/hopper.o" >"$out" 2>&1 || fail "hopper: $(cat "$out")"
-  grep -qE "[1-9][0-9]* bytes spill|serialized|setmaxnreg" "$out" && fail "hopper: $(cat "$out")"
-  grep -q wgmma.mma_async "$work"/hopper_bf16*.ptx || fail "hopper: no wgmma"
-  echo "hopper: no spills, products run beside threads"
+    --keep-dir "$work" -c "cuda/$2.cu" -o "$work/$2.o" >"$out" 2>&1 || fail "$2: $(cat "$out")"
+  grep -qE "[1-9][0-9]* bytes spill|serialized|setmaxnreg" "$out" && fail "$2: $(cat "$out")"
+  grep -q wgmma.mma_async "$work/$2"*.ptx || fail "$2: no wgmma"
+  echo "$2: no spills, products run beside threads"
 }
 
 bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
@@ -65,7 +65,8 @@ fi
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc "$HOME"/.cache/ashlar/cuda13/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null | head -1 || true)
 if [ -n "$nvcc" ]; then
   for capability in ${CAPABILITIES:-80 90a 100a 120}; do nvidia "$nvcc" "$capability"; done
-  hopper "$nvcc"
+  hopper "$nvcc" hopper_bf16
+  hopper "$nvcc" hopper_matmul_bf16
 else
   echo "check_assembly: no nvcc: CUDA is not compiled here"
 fi

@@ -1,7 +1,5 @@
 // Stands in for one architecture's own products on the host executor, so that what is put around
 // them is checked there too. It leaves even numbers of tokens to the portable kernels.
-#include <cmath>
-
 #include "gpu/activation.h"
 #include "gpu/number.h"
 #include "gpu/platform.h"
@@ -12,12 +10,7 @@ namespace {
 
 class HostFused final : public FusedProducts {
  public:
-  bool Takes(const SkinnyParams& p) const override {
-    const bool raw = p.norm != nullptr || p.x_dtype != p.type;
-    return p.tokens % 2 != 0 && p.tokens < 256 && !(raw && p.tokens > 5);
-  }
-
-  int64_t PartsBytes(int) const override { return 0; }
+  bool Takes(const SkinnyParams& p) const override { return p.tokens % 2 != 0 && p.tokens < 256; }
 
   gpu::Error Launch(gpu::Stream, const SkinnyParams& p) override {
     for (int token = 0; token < p.tokens; ++token) {
@@ -37,16 +30,11 @@ class HostFused final : public FusedProducts {
  private:
   static float Multiply(const SkinnyParams& p, int which, int row, int token) {
     const char* const x = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-    float sum = 0, squares = 0;
+    float sum = 0;
     for (int k = 0; k < p.cols; ++k) {
-      const float value = LoadAs(p.x_dtype, x, k);
-      squares += value * value;
-      sum += LoadAs(p.type, p.weight[which], row * p.pitch + k) * value *
-             (p.norm == nullptr ? 1 : p.norm[k]);
+      sum += LoadAs(p.type, p.weight[which], row * p.pitch + k) * LoadAs(p.type, x, k);
     }
-    if (p.norm != nullptr) sum /= std::sqrt(squares / static_cast<float>(p.cols) + p.eps);
-    if (p.type == ASHLAR_F8_E4M3) sum *= p.scales[which][row];
-    return p.x_dtype == ASHLAR_F8_E4M3 ? sum * p.x_scales[token] : sum;
+    return p.type == ASHLAR_F8_E4M3 ? sum * p.scales[which][row] * p.x_scales[token] : sum;
   }
 };
 

@@ -1,0 +1,36 @@
+// Which block has which units of work: see hopper_matmul.h.
+#pragma once
+
+#include "hopper.h"
+#include "hopper_matmul.h"
+
+#if defined(ASHLAR_HOPPER)
+
+namespace ashlar::hopper {
+
+// The line of units, a step of a tile each, and which block has which.
+class UnitLine {
+ public:
+  GPU_DEVICE explicit UnitLine(const MatmulParams& p)
+      : units_(p.tiles * p.depth), blocks_(gpu::GridX()) {}
+  GPU_DEVICE int First(int block) const { return static_cast<int>(block * units_ / blocks_); }
+  GPU_DEVICE int Owner(int unit) const {
+    return static_cast<int>(((unit + 1) * blocks_ - 1) / units_);
+  }
+
+ private:
+  uint32_t units_, blocks_;  // their product fits too
+};
+
+// Where a unit lies.
+struct UnitPlace {
+  int tile, step, depth;
+  GPU_DEVICE UnitPlace(int unit, int all) : tile(unit / all), step(unit % all), depth(all) {}
+  GPU_DEVICE void Next() {
+    if (++step == depth) step = 0, ++tile;
+  }
+};
+
+}  // namespace ashlar::hopper
+
+#endif
