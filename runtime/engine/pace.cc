@@ -5,11 +5,11 @@
 namespace ashlar {
 namespace {
 
-constexpr double kWeight = 0.3;     // of the newest step in an average
+constexpr double kWeight = 0.5;     // of the newest step in an average
 constexpr double kSlowdown = 1.75;  // of answers beside one prompt
 constexpr double kAtOnce = 3;       // by one that is over in this step
 constexpr double kPerPrompt = 3;    // further prompts: each weighs as so many answers
-constexpr double kMostGrowth = 4;   // of what is known: more is a pause of the machine
+constexpr double kMostGrowth = 2;   // of what is known: more is a pause of the machine
 constexpr double kFading = 0.999;   // a step, of what that step does not show
 constexpr double kFaded = 0.6;      // what is left of it at least
 
@@ -25,11 +25,9 @@ int Pace::SizeOf(int tokens) { return std::min((tokens + kStep - 1) / kStep, kSi
 void Pace::Note(const StepWork& work, double seconds) {
   if (work.decodes == 0) return;
   if (work.prompt_tokens == 0) {
-    // A look after a while says more than what was known.
-    Average(decode_seconds_, seconds, since_ > 0 ? 0.5 : kWeight);
+    Average(decode_seconds_, seconds, kWeight);
     decodes_seen_ = work.decodes;
     since_ = 0;
-    looking_ = false;
     return;
   }
   ++since_;
@@ -42,11 +40,6 @@ void Pace::Note(const StepWork& work, double seconds) {
     other.thought = std::max(other.thought * kFading, kFaded * other.seen);
   }
   size.thought = size.seen;
-}
-
-bool Pace::Looks(int decodes) const {
-  if (looking_) return false;
-  return decode_seconds_ == 0 || since_ >= kLook || decodes > decodes_seen_ + decodes_seen_ / 4 + 4;
 }
 
 // Between sizes that were seen, and beyond them, as if tokens cost alike; 0 when none was.
@@ -74,8 +67,9 @@ int Pace::Largest(int decodes, double seconds) const {
 
 int Pace::PromptTokens(int decodes, int prompts, int64_t context, int64_t left) {
   if (decodes == 0) return 1 << 30;
-  if (Looks(decodes)) {
-    looking_ = true;
+  if (since_ >= kLook || decodes > decodes_seen_ + decodes_seen_ / 4 + 4) {
+    decodes_seen_ = decodes;
+    since_ = 0;
     return 0;
   }
   if (decode_seconds_ == 0 || Added(decodes + 1) == 0) return kFirstPromptTokens;

@@ -39,7 +39,6 @@ class Pace {
 
   double Cost(int64_t context) const { return 1 + static_cast<double>(context) / half_context_; }
   static int SizeOf(int tokens);
-  bool Looks(int decodes) const;
   double Added(int tokens) const;
   int Largest(int decodes, double seconds) const;
 
@@ -51,9 +50,8 @@ class Pace {
     double thought = 0;  // less where that was long ago, down to a share, so that it is tried again
   };
   std::array<Size, kSizes> added_{};
-  int decodes_seen_ = 0;  // answers in the last step of answers alone
-  int since_ = 0;         // steps with prompts after it
-  bool looking_ = false;  // a step of answers alone has been asked for
+  int decodes_seen_ = 0;  // answers in the last step of answers alone, or the last asked for
+  int since_ = kLook;     // steps with prompts after it
 };
 
 }  // namespace ashlar

@@ -106,7 +106,7 @@ Result<StepRunner::Started> StepRunner::Start(std::span<const Slice> slices, boo
 }
 
 Result<Tensor> StepRunner::RunSlices(std::span<const Slice> slices, bool sample) {
-  if (!warm()) {
+  if (cold_ > 0) {
     int tokens = 0;
     for (const Slice& slice : slices) tokens += slice.tokens;
     // Without samples: this step may need those of the step under way.

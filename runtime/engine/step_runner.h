@@ -32,7 +32,7 @@ class StepRunner {
   Status Warm();
   // Runs the next of the others, while no step is under way.
   Status WarmNext();
-  bool warm() const { return cold_ == 0; }
+  int cold() const { return cold_; }  // sizes that have not run
 
   struct Started {
     int turn = 0;
@@ -72,7 +72,7 @@ class StepRunner {
   std::array<Mark, 2> ends_;  // of the steps under way, by turn
   int turn_ = 0;
   std::map<int, Size> sizes_;  // by the tokens of the top; none where nothing is tried
-  int cold_ = 0;               // of them have not run
+  int cold_ = 0;
   std::map<StepShape, Graph> graphs_;
   std::set<StepShape> seen_;        // run once, which makes what a capture may not make
   std::vector<float> host_logits_;  // when the host cannot read device memory

@@ -148,6 +148,7 @@ Status Worker::Step() {
 Status Worker::Start(std::span<const Slice> slices) {
   Started step;
   step.begun = std::chrono::steady_clock::now();
+  step.cold = runner_->cold();
   step.parts = std::move(spare_parts_);
   step.parts.clear();
   bool on_device = false, on_host = false;
@@ -212,12 +213,13 @@ Status Worker::Finish() {
   return Done{};
 }
 
-// The device runs one step after the other: a step's time counts from the end of the one before.
+// The device runs one step after the other: a step's time counts from the end of the one before,
+// unless an idle step ran between.
 void Worker::NotePace(const Started& step) {
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::duration<double> ran = now - std::max(step.begun, last_end_);
   last_end_ = now;
-  pace_.Note(step.work, ran.count());
+  if (step.cold == runner_->cold()) pace_.Note(step.work, ran.count());
 }
 
 void Worker::Advance(const Started& step, const Part& part) {

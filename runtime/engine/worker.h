@@ -31,7 +31,7 @@ class Worker {
 
   bool idle() const { return scheduler_->idle() && under_way_.empty(); }
   // Steps of all sizes have run; while idle, Step runs one that has not.
-  bool warm() const { return runner_->warm(); }
+  bool warm() const { return runner_->cold() == 0; }
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {
@@ -74,6 +74,7 @@ class Worker {
     std::span<float> logits;  // what the host samples from; empty when it does not
     StepWork work;
     std::chrono::steady_clock::time_point begun;
+    int cold = 0;  // the runner's sizes, then
   };
 
   Status Start(std::span<const Slice> slices);

@@ -80,13 +80,18 @@ TEST(Pace, LooksAtAnswersAgainAfterAWhile) {
   EXPECT_GT(pace.PromptTokens(32, 1, 0, kLong), 0);
   pace.Note({32, 128, 0}, 8e-3);
   EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 0);
+  EXPECT_GT(pace.PromptTokens(32, 1, 0, kLong), 0);
+  for (int i = 0; i < Pace::kLook; ++i) pace.Note({32, 128, 0}, 8e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 0);  // the look was never noted
 }
 
 // A step that a pause of the machine made long, or a first time, is tried again.
-TEST(Pace, OneOutlierDoesNotStarvePrompts) {
+TEST(Pace, OutliersDoNotStarvePrompts) {
   Pace pace = Learned(10e-3, 2e-5);
   EXPECT_GE(pace.PromptTokens(32, 1, 0, 400), 400);
   pace.Note({32, 400, 0}, 1.0);
+  pace.Note({32, 400, 0}, 1.0);
+  EXPECT_GE(pace.PromptTokens(32, 1, 0, 400), 400);
   pace.Note({32, 400, 0}, 1.0);
   EXPECT_LT(pace.PromptTokens(32, 1, 0, 400), 400);
   int steps = 0;
