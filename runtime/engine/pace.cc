@@ -5,17 +5,17 @@
 namespace ashlar {
 namespace {
 
-constexpr double kWeight = 0.5;     // of the newest step in an average
-constexpr double kSlowdown = 1.75;  // of answers beside one prompt
-constexpr double kAtOnce = 3;       // by one that is over in this step
-constexpr double kPerPrompt = 3;    // further prompts: each weighs as so many answers
-constexpr double kMostGrowth = 2;   // of what is known: more is a pause of the machine
-constexpr double kFading = 0.999;   // a step, of what that step does not show
-constexpr double kFaded = 0.6;      // what is left of it at least
+constexpr double kWeight = 0.5;      // of the newest step in an average
+constexpr double kSlowdown = 1.75;   // of answers beside one prompt
+constexpr double kAtOnce = 3.3;      // by one that is over in this step
+constexpr double kPerPrompt = 3;     // further prompts: each weighs as so many answers
+constexpr double kMostGrowth = 1.5;  // of what is known: more is a pause of the machine
+constexpr double kFading = 0.999;    // a step, of what that step does not show
+constexpr double kFaded = 0.6;       // what is left of it at least
 
-void Average(double& average, double value, double weight) {
+void Average(double& average, double value) {
   if (average > 0) value = std::min(value, kMostGrowth * average);
-  average = average == 0 ? value : average + weight * (value - average);
+  average = average == 0 ? value : average + kWeight * (value - average);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ int Pace::SizeOf(int tokens) { return std::min((tokens + kStep - 1) / kStep, kSi
 void Pace::Note(const StepWork& work, double seconds) {
   if (work.decodes == 0) return;
   if (work.prompt_tokens == 0) {
-    Average(decode_seconds_, seconds, kWeight);
+    Average(decode_seconds_, seconds);
     decodes_seen_ = work.decodes;
     since_ = 0;
     return;
@@ -35,7 +35,7 @@ void Pace::Note(const StepWork& work, double seconds) {
   const int tokens = work.decodes + work.prompt_tokens;
   Size& size = added_[static_cast<size_t>(SizeOf(tokens))];
   if (size.seen == 0) size.seen = Added(tokens);  // a first time is often slow
-  Average(size.seen, added, kWeight);
+  Average(size.seen, added);
   for (Size& other : added_) {
     other.thought = std::max(other.thought * kFading, kFaded * other.seen);
   }
