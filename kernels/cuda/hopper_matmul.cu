@@ -42,30 +42,33 @@ bool MapX(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
   return MakeMap(encode, p.type, p.x, e, map);
 }
 
-// How many blocks share the work, and of each tile where all share alike, else 0. That spares them
-// parts of two tiles, and is worth leaving a few out.
+// How many blocks share the work: of each tile where all share alike, else 0, and how long the line
+// of units is that they divide evenly.
 struct Split {
-  int blocks, of_tile;
+  int64_t blocks, of_tile, line;
 };
+// Memory is the bound, which fewer blocks than multiprocessors reach too: when a block's tiles are
+// its own, or its tile's share, it has less to add up. A long way through the weight, or with much
+// of x beside it, is shorter on all of them.
 Split SplitWork(int64_t tiles, int64_t depth, int64_t most, int tokens) {
   const int64_t least = tokens > 16 ? 4 : 2;  // units of a share: fewer are not worth adding up
   most = std::min(std::max<int64_t>(tiles * depth / least, 1), most);
-  const int64_t of_tile = most / tiles;
-  if (of_tile >= 1 && 16 * of_tile * tiles >= 15 * most) {
-    return {static_cast<int>(of_tile * tiles), static_cast<int>(of_tile)};
-  }
-  return {static_cast<int>(most), 0};
+  const int64_t of_tile = most / tiles, of_block = Up(tiles, most), blocks = Up(tiles, of_block);
+  if (10 * of_tile * tiles >= 7 * most) return {of_tile * tiles, of_tile, tiles * depth};
+  const bool is_short = tokens <= 32 && of_block * depth <= 64;
+  if (10 * blocks >= (is_short ? 7 : 9) * most) return {blocks, 1, blocks * of_block * depth};
+  return {most, 0, tiles * depth};
 }
 
 hopper::MatmulParams KernelParams(const SkinnyParams& p) {
   hopper::MatmulParams h{};
   static_cast<SkinnyParams&>(h) = p;
-  const auto even = [&](const void* data, int64_t row_bytes) {
-    const int64_t pair_bytes = 2 * ElementBytes(p.out_dtype);
-    return reinterpret_cast<uintptr_t>(data) % pair_bytes == 0 && row_bytes % pair_bytes == 0;
+  const auto aligned = [&](const void* data, int64_t row_bytes) {
+    const int64_t four_bytes = 4 * ElementBytes(p.out_dtype);
+    return reinterpret_cast<uintptr_t>(data) % four_bytes == 0 && row_bytes % four_bytes == 0;
   };
-  h.pairs = p.rows % 2 == 0 && even(p.out, p.out_row_bytes) &&
-            (p.residual == nullptr || even(p.residual, p.residual_row_bytes));
+  h.fours = p.rows % 4 == 0 && aligned(p.out, p.out_row_bytes) &&
+            (p.residual == nullptr || aligned(p.residual, p.residual_row_bytes));
   h.tiles = static_cast<int>(Up(p.rows, hopper::kTileRows >> p.gated));
   h.depth = static_cast<int>(Up(p.pitch * ElementBytes(p.type), hopper::kRowBytes));
   return h;
@@ -115,7 +118,8 @@ class HopperProducts final : public FusedProducts {
     }
     params.parts = parts_;
     const Split split = SplitWork(params.tiles, params.depth, multiprocessors_, p.tokens);
-    params.shares = split.of_tile;
+    params.shares = static_cast<int>(split.of_tile);
+    params.line = static_cast<int>(split.line);
     launch.blocks = static_cast<unsigned>(split.blocks);
     if (p.type == ASHLAR_F8_E4M3) return hopper::LaunchMatmulF8(launch, params);
     if (p.type == ASHLAR_BF16) return hopper::LaunchMatmulBF16(launch, params);

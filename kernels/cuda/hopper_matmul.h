@@ -1,7 +1,8 @@
 // Products of up to 64 tokens with wgmma: rows of the weight are the instruction's 64 rows, tokens
 // its columns. All tiles of the weight, cut into steps of k, make one line of units that is divided
-// evenly over the blocks, which all run at once; a tile that lies in several blocks is added up by
-// the first of them, or by each in part where they end together.
+// over the blocks, which all run at once: evenly, or so that each has whole tiles or an even share
+// of one. A tile that lies in several blocks is added up by the first of them, or by each in part
+// where they end together.
 #pragma once
 
 #include <cuda.h>
@@ -12,8 +13,9 @@
 namespace ashlar::hopper {
 
 struct MatmulParams : gpu_kernels::SkinnyParams {
-  bool pairs;        // out and residual allow accesses of two values
+  bool fours;        // out and residual allow accesses of four values
   int tiles, depth;  // of the weight, and steps of k in each
+  int line;          // units that blocks divide evenly; those of no tile are left out
   int shares;        // blocks that share each tile alike; 0: an even share of all for each
   float* parts;      // a tile a block: its sums that others finish; kNoPart between launches
 };
@@ -34,11 +36,12 @@ struct MatmulShape {
   static constexpr int kWeightBytes = kTileRows * kRowBytes;
   static constexpr int kXBytes = kTokens * kRowBytes;
   static constexpr int kStageBytes = kWeightBytes + kXBytes;
+  static constexpr int kSumBytes = kTokens * (kTileRows + 4) * 4;
   // One block a multiprocessor: shares are even, so two of one kernel on one and none on another
   // would take twice as long. Blocks of the next kernel begin as these end, one by one.
-  static constexpr int kStages = (192 << 10) / kStageBytes;
-  // Stages, barriers and what aligns the whole to 1024 bytes.
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 1024 + 1024;
+  static constexpr int kStages = ((192 << 10) - kSumBytes) / kStageBytes;
+  // Stages, sums, barriers and what aligns the whole to 1024 bytes.
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + kSumBytes + 1024 + 1024;
 };
 
 struct MatmulLaunch {

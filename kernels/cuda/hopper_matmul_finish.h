@@ -1,4 +1,5 @@
-// What becomes of a tile's sums: scales, bias, residual or gate, and out.
+// What becomes of a tile's sums: scales, bias, residual or gate, and out. Short loops: a kernel's
+// code is read from memory like its weights.
 #pragma once
 
 #include "hopper_matmul_parts.h"
@@ -33,164 +34,136 @@ GPU_DEVICE void PrefetchResidual(const MatmulParams& p, int first, int end) {
 template <class T, class Shape>
 class MatmulFinish {
  public:
-  static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
-  static constexpr bool kF8 = std::is_same_v<T, F8>;
+  GPU_DEVICE MatmulFinish(const MatmulParams& p, const UnitLine& line,
+                          const MatmulSums<Shape>& sums, int tile)
+      : p_(p), sums_(sums), parts_(p, line, tile) {
+    // Of a tile of gates and ups, each two lanes have 8 gates, the next two their ups.
+    const int lane = gpu::ThreadX() % 32;
+    row_ = p.gated != 0 ? tile * (kTileRows / 2) + lane / 4 * 8 + lane % 2 * 4
+                        : tile * kTileRows + lane * 4;
+    ups_ = p.gated != 0 && lane % 4 >= 2;
+  }
 
-  GPU_DEVICE MatmulFinish(const MatmulParams& p, const float (&sum)[kTokens / 2],
-                          const Quads& quads)
-      : p_(p), sum_(sum), quads_(quads) {}
-
-  GPU_DEVICE void Run(int tile) const {
-    if (quads_.first == quads_.end) return;
-    if (p_.out_dtype == ASHLAR_F32) return As<float>(tile);
-    if (p_.out_dtype == ASHLAR_BF16) return As<BF16>(tile);
-    As<F16>(tile);
+  GPU_DEVICE void Run() const {
+    parts_.HandOut(sums_);
+    const float4 scale = kF8 ? RowValues(p_.scales[ups_], 1) : RowValues(nullptr, 1);
+    const float4 bias = RowValues(p_.bias, 0);
+#pragma unroll 1
+    for (int quad = parts_.first_quad; quad < parts_.end_quad; quad += kFew) {
+      float4 value[kFew];
+      float by[kFew];  // the scale of a token
+#pragma unroll
+      for (int i = 0; i < kFew; ++i) {
+        const int token = Token(quad + i);
+        by[i] = kF8 && token < p_.tokens ? p_.x_scales[token] : 1;
+        value[i] = sums_.Four(min(quad + i, kQuads - 1));
+      }
+      parts_.Add(quad, value);
+#pragma unroll
+      for (int i = 0; i < kFew; ++i) {
+        float4& v = value[i];
+        v = make_float4(v.x * scale.x * by[i] + bias.x, v.y * scale.y * by[i] + bias.y,
+                        v.z * scale.z * by[i] + bias.z, v.w * scale.w * by[i] + bias.w);
+        if (p_.gated != 0) v = make_float4(Gated(v.x), Gated(v.y), Gated(v.z), Gated(v.w));
+      }
+      if (p_.out_dtype == ASHLAR_F32) {
+        Write<float>(quad, value);
+      } else if (p_.out_dtype == ASHLAR_BF16) {
+        Write<BF16>(quad, value);
+      } else {
+        Write<F16>(quad, value);
+      }
+    }
   }
 
  private:
-  template <class Out>
-  GPU_DEVICE void As(int tile) const {
-    // This warp has two groups of 8 rows, and this thread of each two rows and every eighth token.
-    const int group = tile * (kTileRows / 8) + 8 * warpgroup_ + 2 * warp_;
-    if (p_.gated != 0) {
-      Gated<Out>(group / 2 * 8 + 2 * (lane_ % 4));
-    } else {
-      Plain<Out>(group * 8 + 2 * (lane_ % 4));
-    }
-  }
+  static constexpr bool kF8 = std::is_same_v<T, F8>;
+  static constexpr int kQuads = Shape::kTokens / 8, kFew = kQuads < 4 ? kQuads : 4;
 
   template <class Out>
-  struct alignas(2 * sizeof(Out)) Pair {
-    Out value[2];
+  struct alignas(4 * sizeof(Out)) Four {
+    Out value[4];
   };
 
-  GPU_DEVICE bool HasTokens(int quad) const { return 8 * quad < p_.tokens; }
-  GPU_DEVICE int Token(int quad) const { return 8 * quad + lane_ / 4; }
-  GPU_DEVICE float TokenScale(int token) const {
-    return kF8 && token < p_.tokens ? p_.x_scales[token] : 1;
-  }
-  // Of two rows; 0 past the last.
-  GPU_DEVICE float2 RowValues(const float* of, int row) const {
-    return make_float2(row < p_.rows ? of[row] : 0, row + 1 < p_.rows ? of[row + 1] : 0);
-  }
-
-  // Where this thread's first token has its values of a row, and how far it is to its next token.
-  struct Line {
-    char* at;
-    int64_t step;
-    GPU_DEVICE Line(const void* data, int64_t row_bytes, int value_bytes, int token, int row)
-        : at(static_cast<char*>(const_cast<void*>(data)) + token * row_bytes + row * value_bytes),
-          step(8 * row_bytes) {}
-    // Addresses of all tokens at once are more than there are registers for.
-    GPU_DEVICE void Next() {
-      at += step;
-      asm volatile("" : "+l"(at));
-    }
-  };
-
-  template <class Out>
-  GPU_DEVICE Pair<Out> LoadPair(const char* at, int row) const {
-    Pair<Out> pair{};
-    const auto* from = reinterpret_cast<const Out*>(at);
-    if (p_.pairs) return *reinterpret_cast<const Pair<Out>*>(from);
-    pair.value[0] = from[0];
-    if (row + 1 < p_.rows) pair.value[1] = from[1];
-    return pair;
-  }
-  template <class Out>
-  GPU_DEVICE void StorePair(char* at, int row, float first, float second) const {
-    auto* to = reinterpret_cast<Out*>(at);
-    const Pair<Out> pair = {{gpu_kernels::Store<Out>(first), gpu_kernels::Store<Out>(second)}};
-    if (p_.pairs) {
-      *reinterpret_cast<Pair<Out>*>(to) = pair;
-    } else {
-      to[0] = pair.value[0];
-      if (row + 1 < p_.rows) to[1] = pair.value[1];
-    }
-  }
-
-  // Out may be the residual: this thread's part of it is loaded before anything is stored.
-  template <class Out>
-  GPU_DEVICE void Plain(int row) const {
-    float2 scale[2], bias[2];
+  // Of this thread's rows.
+  GPU_DEVICE float4 RowValues(const float* of, float otherwise) const {
+    float value[4];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      scale[half] = kF8 ? RowValues(p_.scales[0], row + 8 * half) : make_float2(1, 1);
-      bias[half] = p_.bias == nullptr ? float2{} : RowValues(p_.bias, row + 8 * half);
+    for (int i = 0; i < 4; ++i) {
+      value[i] = of != nullptr && row_ + i < p_.rows ? of[row_ + i] : otherwise;
     }
-    Line out(p_.out, p_.out_row_bytes, sizeof(Out), Token(0), row);
-    Line residual(p_.residual, p_.residual_row_bytes, sizeof(Out), Token(0), row);
-    Pair<Out> added[kQuads][2] = {};
+    return make_float4(value[0], value[1], value[2], value[3]);
+  }
+
+  // Out may be the residual: that is loaded before anything is stored.
+  template <class Out>
+  GPU_DEVICE void Write(int quad, const float4 (&value)[kFew]) const {
+    Four<Out> residual[kFew] = {};
     if (p_.residual != nullptr) {
 #pragma unroll
-      for (int quad = 0; quad < kQuads; ++quad, residual.Next()) {
-        if (Token(quad) >= p_.tokens || !quads_.Has(quad)) continue;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int at = row + 8 * half;
-          if (at >= p_.rows) continue;
-          added[quad][half] = LoadPair<Out>(residual.at + 8 * half * sizeof(Out), at);
-        }
+      for (int i = 0; i < kFew; ++i) {
+        if (Has(quad + i)) residual[i] = Load<Out>(p_.residual, p_.residual_row_bytes, quad + i);
       }
     }
 #pragma unroll
-    for (int quad = 0; quad < kQuads; ++quad, out.Next()) {
-      if (!HasTokens(quad) || quad >= quads_.end) return;
-      if (quad < quads_.first) continue;
-      const int token = Token(quad);
-      const float by = TokenScale(token);
+    for (int i = 0; i < kFew; ++i) {
+      if (!Has(quad + i)) continue;
+      const float4& v = value[i];
+      const Out* const more = residual[i].value;
+      const Four<Out> four = {{gpu_kernels::Store<Out>(v.x + gpu_kernels::Load(more[0])),
+                               gpu_kernels::Store<Out>(v.y + gpu_kernels::Load(more[1])),
+                               gpu_kernels::Store<Out>(v.z + gpu_kernels::Load(more[2])),
+                               gpu_kernels::Store<Out>(v.w + gpu_kernels::Load(more[3]))}};
+      Out* const to = At<Out>(p_.out, p_.out_row_bytes, quad + i);
+      if (p_.fours) {
+        *reinterpret_cast<Four<Out>*>(to) = four;
+        continue;
+      }
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int at = row + 8 * half;
-        float2 value = Transpose(sum_[4 * quad + 2 * half], sum_[4 * quad + 2 * half + 1]);
-        if constexpr (kF8) value.x *= scale[half].x * by, value.y *= scale[half].y * by;
-        if (token >= p_.tokens || at >= p_.rows) continue;
-        const Pair<Out>& more = added[quad][half];
-        StorePair<Out>(out.at + 8 * half * sizeof(Out), at,
-                       value.x + bias[half].x + gpu_kernels::Load(more.value[0]),
-                       value.y + bias[half].y + gpu_kernels::Load(more.value[1]));
+      for (int j = 0; j < 4; ++j) {
+        if (row_ + j < p_.rows) to[j] = four.value[j];
       }
     }
   }
+
+  // Whether this thread has something to write there.
+  GPU_DEVICE bool Has(int quad) const {
+    return quad < parts_.end_quad && Token(quad) < p_.tokens && row_ < p_.rows && !ups_;
+  }
+  GPU_DEVICE static int Token(int quad) { return 8 * quad + gpu::ThreadX() / 32; }
 
   template <class Out>
-  GPU_DEVICE void Gated(int row) const {
-    float2 gate_scale = make_float2(1, 1), up_scale = gate_scale;
-    if constexpr (kF8) {
-      gate_scale = RowValues(p_.scales[0], row);
-      up_scale = RowValues(p_.scales[1], row);
-    }
-    Line out(p_.out, p_.out_row_bytes, sizeof(Out), Token(0), row);
+  GPU_DEVICE Out* At(const void* data, int64_t row_bytes, int quad) const {
+    char* const rows = static_cast<char*>(const_cast<void*>(data));
+    return reinterpret_cast<Out*>(rows + Token(quad) * row_bytes) + row_;
+  }
+  template <class Out>
+  GPU_DEVICE Four<Out> Load(const void* data, int64_t row_bytes, int quad) const {
+    const Out* const from = At<Out>(data, row_bytes, quad);
+    if (p_.fours) return *reinterpret_cast<const Four<Out>*>(from);
+    Four<Out> four{};
 #pragma unroll
-    for (int quad = 0; quad < kQuads; ++quad, out.Next()) {
-      if (!HasTokens(quad) || quad >= quads_.end) return;
-      if (quad < quads_.first) continue;
-      const int token = Token(quad);
-      float2 gate = Transpose(sum_[4 * quad], sum_[4 * quad + 1]);
-      float2 up = Transpose(sum_[4 * quad + 2], sum_[4 * quad + 3]);
-      if constexpr (kF8) {
-        const float by = TokenScale(token);
-        gate.x *= gate_scale.x * by, gate.y *= gate_scale.y * by;
-        up.x *= up_scale.x * by, up.y *= up_scale.y * by;
-      }
-      if (token >= p_.tokens || row >= p_.rows) continue;
-      StorePair<Out>(out.at, row, Activate(gate.x) * up.x, Activate(gate.y) * up.y);
+    for (int j = 0; j < 4; ++j) {
+      if (row_ + j < p_.rows) four.value[j] = from[j];
     }
+    return four;
   }
 
-  // Both activations are x / (1 + 2^(x * (a + b * x^2))), see activation.h.
-  GPU_DEVICE float Activate(float x) const {
+  // Of a gate, where the lane two further has its up. Both activations are
+  // x / (1 + 2^(x * (a + b * x^2))), see activation.h.
+  GPU_DEVICE float Gated(float x) const {
     constexpr float kLog2E = 1.4426950409f, kGelu = 2 * 0.7978845608f * kLog2E;
+    const float up = gpu::ShuffleXor<32>(x, 2);
     const bool silu = p_.activation == ASHLAR_SILU;
     const float a = silu ? -kLog2E : -kGelu, b = silu ? 0 : -kGelu * 0.044715f;
-    return __fdividef(x, 1 + Exp2(x * fmaf(b, fminf(x * x, 1e30f), a)));
+    return __fdividef(x, 1 + Exp2(x * fmaf(b, fminf(x * x, 1e30f), a))) * up;
   }
 
   const MatmulParams& p_;
-  const float (&sum_)[kTokens / 2];
-  const Quads quads_;
-  const int warpgroup_ = gpu::ThreadX() / 128, warp_ = gpu::ThreadX() / 32 % 4;
-  const int lane_ = gpu::ThreadX() % 32;
+  const MatmulSums<Shape>& sums_;
+  const MatmulParts<Shape> parts_;
+  int row_;   // of out: this thread's first
+  bool ups_;  // it has ups
 };
 
 }  // namespace ashlar::hopper

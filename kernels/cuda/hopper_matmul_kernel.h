@@ -4,7 +4,6 @@
 #pragma once
 
 #include "hopper_matmul_finish.h"
-#include "hopper_matmul_parts.h"
 #include "hopper_products.h"
 #include "hopper_shared.h"
 
@@ -16,6 +15,7 @@ template <class Shape>
 struct MatmulShared {
   alignas(1024) char weight[Shape::kStages][Shape::kWeightBytes];
   alignas(1024) char x[Shape::kStages][Shape::kXBytes];
+  alignas(16) MatmulSums<Shape> sums;
   // full: the copy engine has written; empty: the consumers have read.
   Barrier full[Shape::kStages], empty[Shape::kStages];
 
@@ -40,10 +40,13 @@ class MatmulProducer {
     const int first = line.First(gpu::BlockX()), end = line.First(gpu::BlockX() + 1);
     const int early = min(Shape::kStages, end - first);
     UnitPlace place(first, p_.depth), late = place;
+#pragma unroll 1
     for (int stage = 0; stage < early; ++stage, place.Next()) CopyWeight(stage, place);
     gpu::WaitForPrevious();
+#pragma unroll 1
     for (int stage = 0; stage < early; ++stage, late.Next()) CopyX(stage, late);
     Ring<Shape::kStages> ring;
+#pragma unroll 1
     for (int unit = first + early; unit < end; ++unit, place.Next(), ring.Next()) {
       Wait(&s_.empty[ring.stage], ring.parity);
       CopyWeight(ring.stage, place);
@@ -83,22 +86,24 @@ class MatmulConsumer {
     PrefetchRows(p_, first_row, end_row);
     gpu::WaitForPrevious();
     PrefetchResidual<Shape>(p_, first_row, end_row);
+#pragma unroll 1
     for (int unit = first; unit < end;) {
       const UnitPlace at(unit, p_.depth);
       const int steps = min(p_.depth - at.step, end - unit);
       Multiply(steps);
-      Quads quads{0, kQuads};
-      if (steps < p_.depth) quads = MatmulParts<Shape>(p_, line_, sum_).AddUp(at.tile);
-      MatmulFinish<T, Shape>(p_, sum_, quads).Run(at.tile);
+      StoreSums();
+      MatmulFinish<T, Shape>(p_, line_, s_.sums, at.tile).Run();
       unit += steps;
     }
   }
 
  private:
-  static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
+  static constexpr int kTokens = Shape::kTokens;
+
   GPU_DEVICE void Multiply(int steps) {
     int last = 0;
     Pin(sum_);
+#pragma unroll 1
     for (int i = 0; i < steps; ++i) {
       Wait(&s_.full[ring_.stage], ring_.parity);
       const uint64_t a = Operand(s_.weight[ring_.stage] + warpgroup_ * 64 * kRowBytes, 1024, 0);
@@ -122,6 +127,21 @@ class MatmulConsumer {
     Release(last);
   }
 
+  // See hopper_products.h for where they are.
+  GPU_DEVICE void StoreSums() {
+    constexpr int kRow = kTileRows + 4;
+    float* const to = s_.sums.value[2 * (lane_ % 4)] + warpgroup_ * 64 + warp_ * 16 + lane_ / 4;
+    SyncConsumers();  // the last tile's have been read
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; ++i) {
+      to[(i / 4 * 8 + i % 2) * kRow + i / 2 % 2 * 8] = sum_[i];
+    }
+    SyncConsumers();
+  }
+
+  // Barrier 0 is SyncBlock's.
+  GPU_DEVICE static void SyncConsumers() { SyncNamed(1, Shape::kConsumerThreads); }
+
   GPU_DEVICE void Release(int stage) {
     if (lane_ == 0) Arrive(&s_.empty[stage]);
   }
@@ -143,9 +163,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
                  const __grid_constant__ CUtensorMap x_map,
                  const __grid_constant__ MatmulParams params) {
 #if defined(ASHLAR_HOPPER)
-  const auto place = reinterpret_cast<uintptr_t>(gpu::SharedMemory());
+  char* const memory = gpu::SharedMemory();
   static_assert(sizeof(MatmulShared<Shape>) + 1024 <= Shape::kSharedBytes);
-  auto& shared = *reinterpret_cast<MatmulShared<Shape>*>((place + 1023) / 1024 * 1024);
+  auto& shared =
+      *reinterpret_cast<MatmulShared<Shape>*>(memory + (-gpu::SharedAddress(memory) & 1023));
   gpu::ReleaseNext();
   if (gpu::ThreadX() == 0) {
     PrefetchMap(&weight_map);

@@ -3,113 +3,90 @@
 #pragma once
 
 #include "hopper_matmul_units.h"
-#include "hopper_products.h"
 
 #if defined(ASHLAR_HOPPER)
 
 namespace ashlar::hopper {
 
-// Some of a tile's groups of eight tokens.
-struct Quads {
-  int first, end;
-  GPU_DEVICE bool Has(int quad) const { return first <= quad && quad < end; }
+// A tile's sums in shared memory. A thread of those that multiply has of every eighth token,
+// from that of its warp on, four rows.
+template <class Shape>
+struct MatmulSums {
+  float value[Shape::kTokens][kTileRows + 4];
+
+  GPU_DEVICE float4 Four(int quad) const {
+    const int token = 8 * quad + gpu::ThreadX() / 32;
+    return *reinterpret_cast<const float4*>(&value[token][gpu::ThreadX() % 32 * 4]);
+  }
 };
 
+// Of one tile. Tokens are counted in groups of eight, quads.
 template <class Shape>
 class MatmulParts {
  public:
-  static constexpr int kTokens = Shape::kTokens, kQuads = kTokens / 8;
+  // What this block finishes.
+  int first_quad, end_quad;
 
-  // Of the sums of this thread.
-  GPU_DEVICE MatmulParts(const MatmulParams& p, const UnitLine& line, float (&sum)[kTokens / 2])
-      : p_(p), line_(line), sum_(sum) {}
+  // All when the tile is this block's alone or it has the first step of k. Of blocks that share
+  // every tile alike, and so end together, each finishes some.
+  GPU_DEVICE MatmulParts(const MatmulParams& p, const UnitLine& line, int tile)
+      : p_(p),
+        first_(line.Owner(tile * p.depth)),
+        last_(line.Owner((tile + 1) * p.depth - 1)),
+        quads_((p.tokens + 7) / 8) {
+    const int share = gpu::BlockX() - first_;
+    first_quad = p.shares == 0 ? 0 : share * quads_ / p.shares;
+    end_quad = p.shares == 0 ? (share == 0 ? quads_ : 0) : (share + 1) * quads_ / p.shares;
+  }
 
-  // Hands its sums of a shared tile to those who finish them, and adds theirs to what it finishes,
-  // in an order that does not change.
-  GPU_DEVICE Quads AddUp(int tile) {
-    const int first = line_.Owner(tile * p_.depth);
-    const int last = line_.Owner((tile + 1) * p_.depth - 1);
-    const Quads quads = OwnQuads(block_ - first);
-    float4* const part = PartOf(block_);
+  // Gives the others what they finish.
+  GPU_DEVICE void HandOut(const MatmulSums<Shape>& sums) const {
+#pragma unroll 1
+    for (int quad = 0; quad < quads_; ++quad) {
+      if (first_quad <= quad && quad < end_quad) continue;
+      const float4 four = sums.Four(quad);
+      StoreFresh(Place(gpu::BlockX(), quad),
+                 make_float4(Told(four.x), Told(four.y), Told(four.z), Told(four.w)));
+    }
+  }
+
+  // Adds the others' to those of kFew quads, in an order that does not change.
+  template <int kFew>
+  GPU_DEVICE void Add(int quad, float4 (&value)[kFew]) const {
+    constexpr int kBlocks = 8 / kFew;  // eight loads on their way: all take as long as one
+#pragma unroll 1
+    for (int from = first_; from <= last_; from += kBlocks) {
+      const auto has = [&](int block, int i) {
+        return block <= last_ && block != gpu::BlockX() && quad + i < end_quad;
+      };
+      float4 more[kBlocks][kFew];
+      bool wait = true;
+      while (wait) {
+        wait = false;
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) {
-      if (quads.Has(i)) continue;
-      StoreFresh(part + i * Shape::kConsumerThreads,
-                 make_float4(Told(sum_[4 * i]), Told(sum_[4 * i + 1]), Told(sum_[4 * i + 2]),
-                             Told(sum_[4 * i + 3])));
+        for (int j = 0; j < kBlocks * kFew; ++j) {
+          float4& part = more[j / kFew][j % kFew];
+          const int block = from + j / kFew, i = j % kFew;
+          part = has(block, i) ? LoadFresh(Place(block, quad + i)) : make_float4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int j = 0; j < kBlocks * kFew; ++j) wait |= IsEmpty(more[j / kFew][j % kFew]);
+      }
+#pragma unroll
+      for (int j = 0; j < kBlocks * kFew; ++j) {
+        const float4& part = more[j / kFew][j % kFew];
+        const int block = from + j / kFew, i = j % kFew;
+        value[i].x += part.x, value[i].y += part.y;
+        value[i].z += part.z, value[i].w += part.w;
+        if (has(block, i)) StoreFresh(Place(block, quad + i), EmptyPart());
+      }
     }
-    if (quads.first == quads.end) return quads;
-    constexpr int kAtOnce = 8;  // loads on their way: all take as long as one
-    if (kQuads > 2) Await(first, last, quads);
-    if (kQuads > 2 && p_.shares > 0) {
-      AddParts<kAtOnce / 2, 2>(first, last, quads);
-    } else {
-      AddParts<kAtOnce / kQuads, kQuads>(first, last, quads);
-    }
-    return quads;
   }
 
  private:
-  // Sums of this block, for this thread.
-  GPU_DEVICE float4* PartOf(int block) const {
-    return reinterpret_cast<float4*>(p_.parts) + int64_t{block} * kQuads * Shape::kConsumerThreads +
-           gpu::ThreadX();
-  }
-
-  // What this block finishes of a tile that blocks share: all when it has the first step of k. Of
-  // blocks that share every tile alike, and so end together, each finishes some.
-  GPU_DEVICE Quads OwnQuads(int share) const {
-    if (p_.shares == 0) return {0, share == 0 ? kQuads : 0};
-    return {share * kQuads / p_.shares, (share + 1) * kQuads / p_.shares};
-  }
-
-  // Returns when the parts are about to be there: all lanes waiting for all words of many would
-  // take from those who still multiply.
-  GPU_DEVICE void Await(int first, int last, const Quads& quads) const {
-    for (int block = first + gpu::ThreadX() % 32; block <= last; block += 32) {
-      const float4* const part = PartOf(block) + (quads.end - 1) * Shape::kConsumerThreads;
-      while (block != block_ && IsEmpty(LoadFresh(part))) {
-      }
-    }
-    gpu::SyncWave<32>();
-  }
-
-  // Parts of kParts blocks, kFew groups of tokens at once.
-  template <int kParts, int kFew>
-  GPU_DEVICE void AddParts(int first, int last, const Quads& quads) {
-#pragma unroll
-    for (int quad = 0; quad < kQuads; quad += kFew) {
-      if (quad + kFew <= quads.first || quads.end <= quad) continue;
-      for (int from = first; from <= last; from += kParts) {
-        const auto has = [&](int part, int i) {
-          return from + part <= last && from + part != block_ && quads.Has(quad + i);
-        };
-        const auto place = [&](int part, int i) {
-          return PartOf(from + part) + (quad + i) * Shape::kConsumerThreads;
-        };
-        float4 more[kParts][kFew];
-        bool wait = true;
-        while (wait) {
-          wait = false;
-#pragma unroll
-          for (int j = 0; j < kParts * kFew; ++j) {
-            float4& value = more[j / kFew][j % kFew];
-            value = make_float4(0, 0, 0, 0);
-            if (has(j / kFew, j % kFew)) value = LoadFresh(place(j / kFew, j % kFew));
-          }
-#pragma unroll
-          for (int j = 0; j < kParts * kFew; ++j) wait |= IsEmpty(more[j / kFew][j % kFew]);
-        }
-#pragma unroll
-        for (int j = 0; j < kParts * kFew; ++j) {
-          const float4& value = more[j / kFew][j % kFew];
-          float* const sum = sum_ + 4 * (quad + j % kFew);
-          sum[0] += value.x, sum[1] += value.y, sum[2] += value.z, sum[3] += value.w;
-          if (has(j / kFew, j % kFew)) StoreFresh(place(j / kFew, j % kFew), EmptyPart());
-        }
-      }
-    }
-    gpu::SyncWave<32>();
+  GPU_DEVICE float4* Place(int block, int quad) const {
+    return reinterpret_cast<float4*>(p_.parts) +
+           (block * (Shape::kTokens / 8) + quad) * Shape::kConsumerThreads + gpu::ThreadX();
   }
 
   // A sum that is no number may have any bits.
@@ -124,9 +101,8 @@ class MatmulParts {
   }
 
   const MatmulParams& p_;
-  const UnitLine& line_;
-  const int block_ = gpu::BlockX();
-  float (&sum_)[kTokens / 2];
+  const int first_, last_;  // blocks that share the tile
+  const int quads_;         // that have tokens
 };
 
 }  // namespace ashlar::hopper

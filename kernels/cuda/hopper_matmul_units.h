@@ -12,14 +12,16 @@ namespace ashlar::hopper {
 class UnitLine {
  public:
   GPU_DEVICE explicit UnitLine(const MatmulParams& p)
-      : units_(p.tiles * p.depth), blocks_(gpu::GridX()) {}
-  GPU_DEVICE int First(int block) const { return static_cast<int>(block * units_ / blocks_); }
+      : line_(p.line), end_(p.tiles * p.depth), blocks_(gpu::GridX()) {}
+  GPU_DEVICE int First(int block) const {
+    return static_cast<int>(min(block * line_ / blocks_, end_));
+  }
   GPU_DEVICE int Owner(int unit) const {
-    return static_cast<int>(((unit + 1) * blocks_ - 1) / units_);
+    return static_cast<int>(((unit + 1) * blocks_ - 1) / line_);
   }
 
  private:
-  uint32_t units_, blocks_;  // their product fits too
+  uint32_t line_, end_, blocks_;  // products of line and blocks fit too
 };
 
 // Where a unit lies.

@@ -144,21 +144,6 @@ GPU_DEVICE uint32_t Pack(float low, float high) {
   return word;
 }
 
-// A matrix of 8 rows and 8 columns, whose thread of lane l has row l / 4 and of it columns
-// 2 (l % 4) and the next: afterwards column l / 4 and of it rows 2 (l % 4) and the next.
-GPU_DEVICE float2 Transpose(float first, float second) {
-  const auto transpose = [](uint32_t halves) {
-    uint32_t turned;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(halves));
-    return turned;
-  };
-  const uint32_t a = __float_as_uint(first), b = __float_as_uint(second);
-  const uint32_t low = transpose(__byte_perm(a, b, 0x5410));
-  const uint32_t high = transpose(__byte_perm(a, b, 0x7632));
-  return make_float2(__uint_as_float(__byte_perm(low, high, 0x5410)),
-                     __uint_as_float(__byte_perm(low, high, 0x7632)));
-}
-
 }  // namespace ashlar::hopper
 
 #endif
