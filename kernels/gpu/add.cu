@@ -32,7 +32,7 @@ int Add(ashlar_device* device, ashlar_stream* stream, ashlar_tensor sum, ashlar_
   if (!problem.empty()) return Failed(problem);
   if (x.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "add") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::Launch(StreamOf(stream), {static_cast<unsigned>(x.shape[0])}, 256, 0,
+  return Checked(gpu::Launch(StreamOf(device, stream), {static_cast<unsigned>(x.shape[0])}, 256, 0,
                              AddKernel, sum, x, HasEights(sum) && HasEights(x)),
                  "add");
 }

@@ -38,6 +38,32 @@ std::string Check(int32_t row, const ashlar_attention& a) {
   return "";
 }
 
+bool IsSame(const ashlar_kv_view& a, const ashlar_kv_view& b) {
+  return a.base == b.base && a.block_stride == b.block_stride && a.head_stride == b.head_stride &&
+         a.token_stride == b.token_stride && a.blocks == b.blocks && a.dtype == b.dtype &&
+         a.block_tokens == b.block_tokens && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim;
+}
+
+// Of one token.
+bool Apart(const ashlar_tensor& a, const ashlar_tensor& b) {
+  const auto from = [](const ashlar_tensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
+  const auto after = [&](const ashlar_tensor& t) {
+    return from(t) + static_cast<uintptr_t>(t.stride[0]);
+  };
+  return after(a) <= from(b) || after(b) <= from(a);
+}
+
+// Whether a call goes on with the one token that `prepare` is for: one launch may then do both, a
+// head's attention before another's preparation.
+bool Continues(const ashlar_qkv_prepare& prepare, const AttentionParams& p) {
+  const ashlar_attention& a = p.args;
+  const ashlar_tensor& q = prepare.q_out;
+  return a.sequences == 1 && a.max_query == 1 && a.q.shape[0] == 1 && a.q.data == q.data &&
+         a.q.dtype == q.dtype && a.q.shape[1] == q.shape[1] && IsSame(a.kv, prepare.kv) &&
+         a.out.dtype == q.dtype && p.aligned_out && Apart(a.out, prepare.qkv) && Apart(a.out, q) &&
+         Apart(q, prepare.qkv);
+}
+
 int Log2(int value) {
   for (int shift = 0; shift < 31; ++shift) {
     if (value == 1 << shift) return shift;
@@ -81,6 +107,11 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   p.aligned_q = Aligned(args->q.data, args->q.stride[0]);
   p.aligned_out = Aligned(args->out.data, args->out.stride[0]);
 
+  if (device->held && device->held->stream == stream && Continues(device->held->args, p)) {
+    const ashlar_qkv_prepare prepare = device->held->args;
+    device->held.reset();
+    return Checked(device->step->Launch(StreamOf(device, stream), prepare, p), "attention");
+  }
   AttentionLaunch launch;
   launch.wave = device->facts.wave;
   launch.multiprocessors = device->facts.multiprocessors;
@@ -94,7 +125,7 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
     p.parts = static_cast<float*>(device->Scratch(device->prefill->PartsBytes()));
     if (p.parts == nullptr) return Failed("attention: out of memory for the parts of a sum");
     gpu::Error error = gpu::kSuccess;
-    launch.tiles = !device->prefill->Launch(StreamOf(stream), p, &error);
+    launch.tiles = !device->prefill->Launch(StreamOf(device, stream), p, &error);
     if (error != gpu::kSuccess) return Checked(error, "attention");
   }
   if (launch.decode) {
@@ -105,7 +136,7 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
       return Failed("attention: out of memory for the parts of a sum");
     }
   }
-  return Checked(Launch(kv.dtype, launch, StreamOf(stream), p), "attention");
+  return Checked(Launch(kv.dtype, launch, StreamOf(device, stream), p), "attention");
 }
 
 }  // namespace ashlar::gpu_kernels

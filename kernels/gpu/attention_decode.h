@@ -7,7 +7,7 @@
 #pragma once
 
 #include "attention_line.h"
-#include "attention_math.h"
+#include "attention_sums.h"
 
 namespace ashlar::gpu_kernels {
 
@@ -29,10 +29,7 @@ struct DecodeShape {
   static constexpr int kFitting = (kRoom - kQueryBytes) / (kWaves * kStageBytes);
   static constexpr int kStages = kFitting > 6 ? 6 : kFitting;
 #endif
-  // A stage also holds a wave's sums, one row after another.
-  static constexpr int kSumPitch = kStageBytes / 4 / kTile;  // floats
-  static_assert(kSumPitch >= kHeadDim && kSumPitch % 32 == 0);
-  static constexpr int kTotals = kWaves * kTile * 2;  // floats: largest score, sum of weights
+  static constexpr int kTotals = kWaves * kTile * 2;  // floats: those of WaveSums
   static constexpr size_t kSharedBytes =
       size_t{kWaves} * kStages * kStageBytes + kQueryBytes + kTotals * sizeof(float) + 16;
   static constexpr int kPartFloats = kTile * (kHeadDim + 2);  // sums, then largest and weight
@@ -46,6 +43,8 @@ struct DecodeBlock {
   using Layout = MatrixLayout<kWave>;
   using Queries = QueryRoom<T, kHeadDim, kWave>;
   using Line = AttentionLine<Shape::kUnitKeys, kWave>;
+  using OwnSums = WaveSums<Stored, kHeadDim, kWave, kStrip>;
+  static_assert(OwnSums::kStepKeys == Shape::kStepKeys);
   static constexpr int kThreads = Shape::kWaves * kWave;
   static constexpr int kRuns = Shape::kStepKeys / Tile::kRun;
   static constexpr int kAhead = Shape::kStages - 1;  // stages that fill while one is used
@@ -144,71 +143,6 @@ struct DecodeBlock {
     math.AddValues(stage);
   }
 
-  // Sums of one row lie in another order than the next's, so that writes of rows meet no bank
-  // twice.
-  GPU_DEVICE static int SumAt(int row, int column) {
-    return row * Shape::kSumPitch + (column ^ (row & 3) << 3);
-  }
-
-  // What SumAt exchanges by does not depend on the slot, and touches neither a column's lowest
-  // three bits nor those from the sixth on: a lane has few places, and the rest is known when
-  // compiling.
-  GPU_DEVICE void PutSums(float* room, int rows) {
-    if constexpr (kStrip) return PutStrip(room, rows);
-    constexpr bool kNarrow = kWave == 32;  // elements 0-3 and 4-7 of two slots, else one of four
-    constexpr int kHalves = kNarrow ? 2 : 1, kStep = Tile::Column(1) - Tile::Column(0);
-    int place[2][kHalves];
-#pragma unroll
-    for (int odd = 0; odd < 2; ++odd) {
-#pragma unroll
-      for (int h = 0; h < kHalves; ++h) {
-        place[odd][h] = SumAt(Layout::SlotRow(lane, 0), math.Column(lane, odd, 4 * h));
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < Layout::kElements; ++e) {
-      const int slot = Layout::Slot(e), step = kNarrow ? e % 2 : e;
-      if (slot > 0 && !math.both_slots) continue;
-#pragma unroll
-      for (int v = 0; v < Tile::kColumnTiles; ++v) {
-        room[place[v % 2][kNarrow ? e / 4 : 0] + slot * 8 * Shape::kSumPitch + v / 2 * 2 * kTile +
-             step * kStep] = math.sum[0][v].element[e];
-      }
-    }
-  }
-
-  GPU_DEVICE void PutStrip(float* room, int rows) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int row = Layout::OtherRow(lane, e);
-      if (row >= rows) continue;
-      const int place = SumAt(row, math.Column(lane, 0, e));
-#pragma unroll
-      for (int v = 0; v < Tile::kColumnTiles; ++v)
-        room[place ^ v * kTile] = math.sum[0][v].element[e];
-    }
-  }
-
-  // Four columns of a row over some keys: their weighted sums relative to the largest score, and
-  // the sum of weights.
-  struct Sums {
-    float top = -INFINITY, weight = 0;
-    gpu::Four value = {};
-  };
-  GPU_DEVICE static Sums AddUp(const Sums* sums, int count) {
-    Sums all;
-#pragma unroll
-    for (int i = 0; i < count; ++i) all.top = fmaxf(all.top, sums[i].top);
-    const float base = all.top == -INFINITY ? 0 : all.top;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float factor = gpu::Exp2(sums[i].top - base);
-      all.weight += sums[i].weight * factor;
-      for (int e = 0; e < 4; ++e) all.value.value[e] += sums[i].value.value[e] * factor;
-    }
-    return all;
-  }
-
   GPU_DEVICE float* Part(int of_block, int which) {
     return p.parts + (of_block * 2 + which) * Shape::kPartFloats;
   }
@@ -229,17 +163,8 @@ struct DecodeBlock {
   GPU_DEVICE void Finish(const LinePlace& now, char* stage, int unit) {
     math.End();
     gpu::SyncWave<kWave>();
-    PutSums(reinterpret_cast<float*>(stage), now.rows.rows);
-#pragma unroll
-    for (int slot = 0; slot < Layout::kSlots; ++slot) {
-      if (kStrip && slot > 0) break;
-      // The lanes of a row hold the same two numbers.
-      float* total = totals + (wave * kTile + Layout::SlotRow(lane, slot)) * 2;
-      if (Layout::Quarter(lane) == 0) {
-        total[0] = math.top[0][slot] * p.scale_log2;
-        total[1] = math.weight[0][slot];
-      }
-    }
+    OwnSums::Put(math, now.rows.rows, p.scale_log2, reinterpret_cast<float*>(stage),
+                 totals + wave * OwnSums::kTotals);
     gpu::SyncBlock();
     const int pair_begin = unit - now.unit, pair_end = pair_begin + now.units;
     const bool whole = begin <= pair_begin && pair_end <= end;
@@ -251,10 +176,9 @@ struct DecodeBlock {
       Sums of_waves[Shape::kWaves];
 #pragma unroll
       for (int w = 0; w < Shape::kWaves; ++w) {
-        const float* total = totals + (w * kTile + row) * 2;
         const char* theirs = stage + (w - wave) * Shape::kStages * Shape::kStageBytes;
-        of_waves[w] = {total[0], total[1],
-                       *reinterpret_cast<const gpu::Four*>(theirs + 4 * SumAt(row, column))};
+        of_waves[w] = OwnSums::Get(reinterpret_cast<const float*>(theirs),
+                                   totals + w * OwnSums::kTotals, row, column);
       }
       const Sums sums = AddUp(of_waves, Shape::kWaves);
       if (whole) {

@@ -45,7 +45,7 @@ gpu::Error LaunchHeadDim(const AttentionLaunch& launch, gpu::Stream stream,
     using Shape = TileShape<Stored, kHeadDim>;
     const int64_t tiles = p.args.q.shape[0] * p.group / Shape::kRows + p.args.sequences;
     const gpu::Error error = gpu::Launch(
-        stream, {static_cast<unsigned>(tiles), static_cast<unsigned>(p.args.kv.kv_heads)},
+        stream, {static_cast<unsigned>(p.args.kv.kv_heads), static_cast<unsigned>(tiles)},
         Shape::kWaves * kWave, Shape::kSharedBytes, TileKernel<Stored, kHeadDim, kWave>, p);
     if (error != gpu::kSuccess) return error;
   }

@@ -8,9 +8,9 @@
 namespace ashlar::gpu_kernels {
 
 // kRowTiles tiles of 16 rows against kKeyTiles tiles of 16 keys at a time. With kStrip the rows are
-// those of a strip at most (see MultiplyStrip), which halves the work on values on NVIDIA; and a
-// row's weights are relative to a score that may be up to kSlack below its largest, so that few
-// steps ask other lanes. Which steps do depends on all rows of the wave.
+// those of a strip at most (see MultiplyStrip), which halves the work on values on NVIDIA. A row's
+// weights are relative to a score that may be up to kSlack below its largest, so that few steps ask
+// other lanes.
 template <class Stored, int kHeadDim, int kWave, int kRowTiles, int kKeyTiles, bool kStrip = false>
 struct AttentionMath {
   static_assert(!kStrip || kRowTiles == 1);
@@ -19,10 +19,12 @@ struct AttentionMath {
   using Layout = MatrixLayout<kWave>;
   static constexpr int kSlots = Layout::kSlots;
 
-  static constexpr float kSlack = kStrip ? 8 : 0;  // a power of two: weights of 2^8 at most
+  // A power of two: weights of 2^8 at most. None where bytes bound: the largest weight is 1 then,
+  // which is not rounded.
+  static constexpr float kSlack = kStrip || kRowTiles > 1 ? 8 : 0;
 
   // Of row Layout::SlotRow(lane, slot): its last visible key, -1 for a row that is none; the
-  // largest score so far (kStrip: nearly), and this lane's share of the sum of weights.
+  // largest score so far, nearly, and this lane's share of the sum of weights.
   int position[kRowTiles][kSlots];
   float top[kRowTiles][kSlots], weight[kRowTiles][kSlots];
   // Rows of the layout's S are rows, those of O columns; of a strip the other way around, and its
@@ -93,33 +95,38 @@ struct AttentionMath {
     }
   }
 
-  // Turns scores into weights and rescales what was summed. `scale` > 0 brings scores to powers of
-  // two.
+  // Turns scores into weights, and rescales what was summed of rows whose largest score has grown
+  // by more than kSlack. `scale` > 0 brings scores to powers of two.
   GPU_DEVICE void Weigh(float scale) {
-    float base[kRowTiles][kSlots], shrink[kRowTiles][kSlots];
-    bool shrinks = false;
-    const bool follows = !kStrip || gpu::Any<kWave>((Largest(0, 0) - top[0][0]) * scale > kSlack);
+    float shrink[kRowTiles][kSlots];
+    bool rises = false;
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+      for (int slot = 0; slot < kSlots; ++slot) {
+        shrink[r][slot] = 1;
+        if (Uses(slot)) rises |= (Largest(r, slot) - top[r][slot]) * scale > kSlack;
+      }
+    }
+    const bool follows = gpu::Any<kWave>(rises);  // rare once large scores have been met
     if (follows) {
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
         for (int slot = 0; slot < kSlots; ++slot) {
           if (!Uses(slot)) continue;
-          const float largest = RowMax<kWave>(Largest(r, slot));
-          base[r][slot] = Base(largest, scale);
-          shrink[r][slot] = gpu::Exp2(top[r][slot] * scale - base[r][slot]);
-          shrinks |= shrink[r][slot] != 1;
-          top[r][slot] = largest;
+          // A row that needs not follow stays: what becomes of it does not depend on others.
+          const float largest = RowMax<kWave>(Largest(r, slot)), before = top[r][slot];
+          if ((largest - before) * scale > kSlack) top[r][slot] = largest;
+          shrink[r][slot] = gpu::Exp2(before * scale - Base(top[r][slot], scale));
         }
       }
-    } else {
-      base[0][0] = Base(top[0][0], scale);
-      shrink[0][0] = 1;
     }
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
       for (int slot = 0; slot < kSlots; ++slot) {
+        const float base = Base(top[r][slot], scale);
         float total = 0;
 #pragma unroll
         for (int t = 0; t < kKeyTiles; ++t) {
@@ -127,15 +134,14 @@ struct AttentionMath {
           for (int e = 0; e < Layout::kElements; ++e) {
             if (Layout::Slot(e) != slot) continue;
             float& score = scores[r][t].element[e];
-            score = Uses(slot) ? gpu::Exp2(score * scale - base[r][slot]) : 0;
+            score = Uses(slot) ? gpu::Exp2(score * scale - base) : 0;
             total += score;
           }
         }
         if (Uses(slot)) weight[r][slot] = weight[r][slot] * shrink[r][slot] + total;
       }
     }
-    // Once the largest scores have been met, nothing shrinks.
-    if (!(kStrip ? follows : gpu::Any<kWave>(shrinks))) return;
+    if (!follows) return;
     if constexpr (kStrip) return ShrinkStrip(shrink[0][0]);
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
@@ -167,7 +173,7 @@ struct AttentionMath {
   }
   // Of a row on this lane, before other lanes are asked.
   GPU_DEVICE float Largest(int r, int slot) {
-    float largest = top[r][slot];
+    float largest = -INFINITY;
 #pragma unroll
     for (int t = 0; t < kKeyTiles; ++t) {
 #pragma unroll

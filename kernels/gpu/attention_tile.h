@@ -18,7 +18,8 @@ struct TileShape {
 #else
   static constexpr int kStages = 2, kKeys = kWide ? 32 : 64;
 #endif
-  static constexpr int kStepKeys = 32;  // that scores are held of at a time
+  // That scores are held of at a time, as far as registers go.
+  static constexpr int kStepKeys = kHeadDim > 64 ? 32 : kKeys;
   static constexpr int kStageBytes = kKeys * Tile::kPitch;
   static constexpr int kQueryBytes = kRows * Tile::kChunks * kChunk * 2;
   static constexpr size_t kSharedBytes = size_t{kStages} * kStageBytes + kQueryBytes;
@@ -36,7 +37,7 @@ struct TileBlock {
 
   const AttentionParams& p;
   const RowTile rows;
-  const int kv_head = gpu::BlockY(), thread = gpu::ThreadX();
+  const int kv_head = gpu::BlockX(), thread = gpu::ThreadX();
   const int wave = thread / kWave, lane = thread % kWave;
   const int first_row = rows.first + wave * Shape::kWaveRows;  // of this wave
   const CacheWalk walk;
@@ -49,7 +50,7 @@ struct TileBlock {
   AttentionMath<Stored, kHeadDim, kWave, Shape::kRowTiles, Shape::kStepKeys / kTile> math;
 
   GPU_DEVICE TileBlock(const AttentionParams& params, const RowTile& tile)
-      : p(params), rows(tile), walk(WalkOf(params, tile.sequence, gpu::BlockY())) {}
+      : p(params), rows(tile), walk(WalkOf(params, tile.sequence, gpu::BlockX())) {}
 
   GPU_DEVICE int LastRow(int first, int count) {
     return first + count < rows.rows ? first + count - 1 : rows.rows - 1;
@@ -176,9 +177,9 @@ GPU_KERNEL void GPU_BOUNDS((TileShape<Stored, kHeadDim>::kWaves * kWave), 2)
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {
-    // Later tiles see more keys: they start first.
+    // Later tiles see more keys: those of all heads start first.
     const RowTile tile =
-        FindTile(p, gpu::GridX() - 1 - gpu::BlockX(), TileShape<Stored, kHeadDim>::kRows);
+        FindTile(p, gpu::GridY() - 1 - gpu::BlockY(), TileShape<Stored, kHeadDim>::kRows);
     if (tile.first >= tile.rows || (p.only_long && tile.rows <= kTile)) return;
     TileBlock<Stored, kHeadDim, kWave>(p, tile).Run();
   }

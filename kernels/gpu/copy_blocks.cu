@@ -38,7 +38,7 @@ int CopyBlocks(ashlar_device* device, ashlar_stream* stream, void* base, const i
                                              : wanted < 64 ? wanted
                                                            : 64),
                        static_cast<unsigned>(n)};
-  return Checked(gpu::Launch(StreamOf(stream), grid, kThreads, 0, CopyBlocksKernel,
+  return Checked(gpu::Launch(StreamOf(device, stream), grid, kThreads, 0, CopyBlocksKernel,
                              static_cast<char*>(base), pairs, bytes),
                  "copy_blocks");
 }

@@ -4,6 +4,9 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "qkv_prepare.h"
 
 ashlar::gpu_kernels::Blas* ashlar_device::Products() {
   if (opening_blas.valid()) blas = opening_blas.get();
@@ -68,6 +71,23 @@ int Checked(gpu::Error error, const char* what) {
 
 const char* LastError() { return last_error.c_str(); }
 
+gpu::Stream StreamOf(ashlar_device* device, ashlar_stream* stream) {
+  LaunchHeld(device);
+  return reinterpret_cast<gpu::Stream>(stream);
+}
+
+void LaunchHeld(ashlar_device* device) {
+  if (!device->held) return;
+  const auto on = reinterpret_cast<gpu::Stream>(device->held->stream);
+  const gpu::Error error = LaunchPrepare(device->facts, on, device->held->args);
+  device->held.reset();
+  if (error != gpu::kSuccess) device->held_error = error;
+}
+
+gpu::Error TakeHeldError(ashlar_device* device) {
+  return std::exchange(device->held_error, gpu::kSuccess);
+}
+
 int Probe(ashlar_probe* out) {
   *out = {};
   int count = 0;
@@ -108,6 +128,7 @@ int Open(const ashlar_open* args, ashlar_device** out) {
       return gpu::UseDevice(index) == gpu::kSuccess ? OpenBlas() : nullptr;
     });
     device->prefill = OpenPrefill(args->index);
+    device->step = OpenFusedStep(args->index);
     device->fused = OpenFusedProducts(args->index);
   }
   *out = device.release();
@@ -131,6 +152,7 @@ int Alloc(ashlar_device* device, int64_t bytes, void** out) {
 
 void Release(ashlar_device* device, void* memory) {
   (void)gpu::UseDevice(device->index);
+  LaunchHeld(device);
   if (memory != nullptr) (void)gpu::Free(memory);
 }
 
@@ -138,14 +160,16 @@ int CopyIn(ashlar_device* device, ashlar_stream* stream, void* to, const void* f
            int64_t bytes) {
   if (bytes < 0) return Failed("copy_in: a negative number of bytes");
   if (Checked(gpu::UseDevice(device->index), "copy_in") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::CopyIn(to, from, static_cast<size_t>(bytes), StreamOf(stream)), "copy_in");
+  return Checked(gpu::CopyIn(to, from, static_cast<size_t>(bytes), StreamOf(device, stream)),
+                 "copy_in");
 }
 
 int CopyOut(ashlar_device* device, ashlar_stream* stream, void* to, const void* from,
             int64_t bytes) {
   if (bytes < 0) return Failed("copy_out: a negative number of bytes");
   if (Checked(gpu::UseDevice(device->index), "copy_out") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::CopyOut(to, from, static_cast<size_t>(bytes), StreamOf(stream)), "copy_out");
+  return Checked(gpu::CopyOut(to, from, static_cast<size_t>(bytes), StreamOf(device, stream)),
+                 "copy_out");
 }
 
 int64_t RowLaunches(const ashlar_device* device, int32_t row) {
@@ -163,12 +187,14 @@ int StreamCreate(ashlar_device* device, ashlar_stream** out) {
 
 void StreamDestroy(ashlar_device* device, ashlar_stream* stream) {
   (void)gpu::UseDevice(device->index);
-  (void)gpu::DestroyStream(StreamOf(stream));
+  (void)gpu::DestroyStream(StreamOf(device, stream));
 }
 
 int StreamSync(ashlar_device* device, ashlar_stream* stream) {
   if (Checked(gpu::UseDevice(device->index), "stream_sync") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::Sync(StreamOf(stream)), "stream_sync");
+  const gpu::Error error = gpu::Sync(StreamOf(device, stream));
+  if (Checked(TakeHeldError(device), "qkv_prepare") != ASHLAR_OK) return ASHLAR_FAILED;
+  return Checked(error, "stream_sync");
 }
 
 int HostAlloc(ashlar_device* device, int64_t bytes, void** out) {
@@ -197,7 +223,7 @@ void EventDestroy(ashlar_device* device, ashlar_event* event) {
 
 int EventRecord(ashlar_device* device, ashlar_stream* stream, ashlar_event* event) {
   if (Checked(gpu::UseDevice(device->index), "event_record") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::Record(reinterpret_cast<gpu::Event>(event), StreamOf(stream)),
+  return Checked(gpu::Record(reinterpret_cast<gpu::Event>(event), StreamOf(device, stream)),
                  "event_record");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,27 @@
 #include "platform.h"
 #include "staging.h"
 
+namespace ashlar::gpu_kernels {
+
+// A preparation that is not launched yet: the attention that follows it may carry it out.
+struct HeldPrepare {
+  ashlar_stream* stream;
+  ashlar_qkv_prepare args;
+};
+
+}  // namespace ashlar::gpu_kernels
+
 struct ashlar_device {
   int index = 0;
   bool invariant = false;
   gpu::Facts facts;
   std::vector<int64_t> launches;                              // per row
   std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;      // may be empty
+  std::unique_ptr<ashlar::gpu_kernels::FusedStep> step;       // may be empty
   std::unique_ptr<ashlar::gpu_kernels::FusedProducts> fused;  // may be empty
+  // Whatever touches a stream or memory next, other than that attention, launches it first.
+  std::optional<ashlar::gpu_kernels::HeldPrepare> held;
+  gpu::Error held_error = gpu::kSuccess;  // of such a launch, for the next who waits
   std::future<std::unique_ptr<ashlar::gpu_kernels::Blas>> opening_blas;
   ashlar::gpu_kernels::Staging staging;
   void* scratch = nullptr;
@@ -42,7 +57,11 @@ struct ashlar_device {
 
 namespace ashlar::gpu_kernels {
 
-inline gpu::Stream StreamOf(ashlar_stream* stream) { return reinterpret_cast<gpu::Stream>(stream); }
+// The stream, for what comes after all that is held back: that is launched first.
+gpu::Stream StreamOf(ashlar_device* device, ashlar_stream* stream);
+void LaunchHeld(ashlar_device* device);
+// The error of such a launch, once.
+gpu::Error TakeHeldError(ashlar_device* device);
 
 // Records one line for last_error() on this thread and returns ASHLAR_FAILED.
 int Failed(const std::string& line);

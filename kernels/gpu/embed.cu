@@ -73,9 +73,9 @@ int Embed(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
   p.out_dtype = out.dtype;
   p.out_row_bytes = out.stride[0];
   p.eights = HasEights(out);
-  return Checked(
-      gpu::Launch(StreamOf(stream), {static_cast<unsigned>(out.shape[0])}, 256, 0, EmbedKernel, p),
-      "embed");
+  return Checked(gpu::Launch(StreamOf(device, stream), {static_cast<unsigned>(out.shape[0])}, 256,
+                             0, EmbedKernel, p),
+                 "embed");
 }
 
 }  // namespace ashlar::gpu_kernels

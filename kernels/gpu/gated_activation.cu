@@ -99,7 +99,7 @@ int GatedActivation(ashlar_device* device, ashlar_stream* stream, ashlar_tensor 
   if (!problem.empty()) return Failed(problem);
   if (out.shape[0] == 0 || out.shape[1] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "gated_activation") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(Launch(device->facts, StreamOf(stream), out, gate_up, activation),
+  return Checked(Launch(device->facts, StreamOf(device, stream), out, gate_up, activation),
                  "gated_activation");
 }
 

@@ -37,8 +37,8 @@ int Gather(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashl
   if (!problem.empty()) return Failed(problem);
   if (out.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "gather") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::Launch(StreamOf(stream), {static_cast<unsigned>(out.shape[0])}, 256, 0,
-                             GatherKernel, out, x, rows, HasEights(out) && HasEights(x)),
+  return Checked(gpu::Launch(StreamOf(device, stream), {static_cast<unsigned>(out.shape[0])}, 256,
+                             0, GatherKernel, out, x, rows, HasEights(out) && HasEights(x)),
                  "gather");
 }
 

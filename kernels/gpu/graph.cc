@@ -6,19 +6,21 @@ namespace ashlar::gpu_kernels {
 
 int GraphBegin(ashlar_device* device, ashlar_stream* stream) {
   if (Checked(gpu::UseDevice(device->index), "graph_begin") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::BeginCapture(StreamOf(stream)), "graph_begin");
+  return Checked(gpu::BeginCapture(StreamOf(device, stream)), "graph_begin");
 }
 
-int GraphEnd(ashlar_device*, ashlar_stream* stream, ashlar_graph** out) {
+int GraphEnd(ashlar_device* device, ashlar_stream* stream, ashlar_graph** out) {
   gpu::Graph graph = nullptr;
-  const int code = Checked(gpu::EndCapture(StreamOf(stream), &graph), "graph_end");
+  int code = Checked(gpu::EndCapture(StreamOf(device, stream), &graph), "graph_end");
+  const int held = Checked(TakeHeldError(device), "qkv_prepare");
+  if (code == ASHLAR_OK) code = held;
   *out = reinterpret_cast<ashlar_graph*>(graph);
   return code;
 }
 
 int GraphLaunch(ashlar_device* device, ashlar_stream* stream, ashlar_graph* graph) {
   if (Checked(gpu::UseDevice(device->index), "graph_launch") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::LaunchGraph(reinterpret_cast<gpu::Graph>(graph), StreamOf(stream)),
+  return Checked(gpu::LaunchGraph(reinterpret_cast<gpu::Graph>(graph), StreamOf(device, stream)),
                  "graph_launch");
 }
 

@@ -56,6 +56,19 @@ class Prefill {
 // Empty when the device is of no such architecture.
 std::unique_ptr<Prefill> OpenPrefill(int device);
 
+// The preparation of one token and its attention in one launch, by what one architecture alone has.
+class FusedStep {
+ public:
+  virtual ~FusedStep() = default;
+  // Whether it carries out a preparation of one token, which EightsKernel could, with an attention
+  // after it that Continues it.
+  virtual bool Takes(const ashlar_qkv_prepare& prepare) const = 0;
+  virtual gpu::Error Launch(gpu::Stream stream, const ashlar_qkv_prepare& prepare,
+                            const AttentionParams& attention) = 0;
+};
+// Empty when the device is of no such architecture.
+std::unique_ptr<FusedStep> OpenFusedStep(int device);
+
 struct SkinnyParams;
 // Products of few tokens with what stands around them but the norm, by what one architecture alone
 // has.

@@ -69,7 +69,7 @@ char* Column(const ashlar_tensor& t, int64_t first) {
 
 // Brings x, normed unless the kernel does that, to the type that is multiplied.
 int Prepare(ProjectCall& c) {
-  const gpu::Stream stream = StreamOf(c.stream);
+  const gpu::Stream stream = StreamOf(c.device, c.stream);
   const int64_t pitch = c.weight.pitch;
   if (c.fused && c.type == ASHLAR_F8_E4M3) {
     const MatmulParams p = ProductParams(c.x, c.weight);
@@ -91,7 +91,7 @@ int RunWhole(ProjectCall& c) {
   if (Prepare(c) != ASHLAR_OK) return ASHLAR_FAILED;
   SkinnyParams p = MakeSkinny(c);
   const auto launch = [&] {
-    const gpu::Stream stream = StreamOf(c.stream);
+    const gpu::Stream stream = StreamOf(c.device, c.stream);
     return Checked(
         c.fused ? c.device->fused->Launch(stream, p) : LaunchSkinny(c.device->facts, stream, p),
         "project");
@@ -138,7 +138,7 @@ int RunParts(ProjectCall& c) {
     p.residual_row_bytes = c.a.residual.stride[0];
     return p;
   };
-  const gpu::Stream stream = StreamOf(c.stream);
+  const gpu::Stream stream = StreamOf(c.device, c.stream);
   const XNorm norm{static_cast<const float*>(c.a.norm.data), c.a.eps};
   for (const ashlar_weight::Part& part : c.weight.parts) {
     const bool float8 = part.dtype == ASHLAR_F8_E4M3;

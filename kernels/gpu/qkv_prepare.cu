@@ -8,6 +8,7 @@
 #include "number.h"
 #include "ops.h"
 #include "prepare_eights.h"
+#include "qkv_prepare.h"
 #include "shapes.h"
 #include "wave.h"
 
@@ -205,7 +206,7 @@ unsigned BlocksOfToken(const ashlar_qkv_prepare& a, const gpu::Facts& facts) {
 }
 
 template <class In>
-gpu::Error LaunchPrepare(const gpu::Facts& facts, gpu::Stream stream, const ashlar_qkv_prepare& a) {
+gpu::Error LaunchFrom(const gpu::Facts& facts, gpu::Stream stream, const ashlar_qkv_prepare& a) {
   if constexpr (!std::is_same_v<In, float>) {
     if (TakesEights(a)) {
       return gpu::WithWave(facts.wave, [&](auto wave) {
@@ -257,17 +258,25 @@ std::string CheckArgs(const ashlar_qkv_prepare& a) {
 
 }  // namespace
 
+gpu::Error LaunchPrepare(const gpu::Facts& facts, gpu::Stream stream,
+                         const ashlar_qkv_prepare& args) {
+  if (args.qkv.dtype == ASHLAR_F32) return LaunchFrom<float>(facts, stream, args);
+  if (args.qkv.dtype == ASHLAR_BF16) return LaunchFrom<BF16>(facts, stream, args);
+  return LaunchFrom<F16>(facts, stream, args);
+}
+
 int QkvPrepare(ashlar_device* device, ashlar_stream* stream, const ashlar_qkv_prepare* args) {
   const std::string problem = CheckArgs(*args);
   if (!problem.empty()) return Failed(problem);
   if (args->qkv.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "qkv_prepare") != ASHLAR_OK) return ASHLAR_FAILED;
-  const gpu::Stream on = StreamOf(stream);
-  const gpu::Error error =
-      args->qkv.dtype == ASHLAR_F32    ? LaunchPrepare<float>(device->facts, on, *args)
-      : args->qkv.dtype == ASHLAR_BF16 ? LaunchPrepare<BF16>(device->facts, on, *args)
-                                       : LaunchPrepare<F16>(device->facts, on, *args);
-  return Checked(error, "qkv_prepare");
+  const gpu::Stream on = StreamOf(device, stream);
+  if (device->step != nullptr && args->qkv.shape[0] == 1 && TakesEights(*args) &&
+      device->step->Takes(*args)) {
+    device->held = HeldPrepare{stream, *args};
+    return ASHLAR_OK;
+  }
+  return Checked(LaunchPrepare(device->facts, on, *args), "qkv_prepare");
 }
 
 }  // namespace ashlar::gpu_kernels

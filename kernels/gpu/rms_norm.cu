@@ -127,7 +127,7 @@ int LaunchNorm(ashlar_device* device, ashlar_stream* stream, const ashlar_tensor
   const NormParams p{out, sum, x, static_cast<const float*>(weight.data), eps};
   const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto wave) {
     constexpr int kWave = wave;
-    return Launch<kWave, kAdd>(StreamOf(stream), p);
+    return Launch<kWave, kAdd>(StreamOf(device, stream), p);
   });
   return Checked(error, name);
 }

@@ -48,10 +48,10 @@ int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
   const gpu::Error error = gpu::WithWave(device->facts.wave, [&](auto width) {
     constexpr int kWave = width;
     const gpu::Error first =
-        gpu::Launch(StreamOf(stream), grid, kGroupThreads, 0, GroupKernel<kWave>, p);
+        gpu::Launch(StreamOf(device, stream), grid, kGroupThreads, 0, GroupKernel<kWave>, p);
     if (first != gpu::kSuccess) return first;
-    return gpu::Launch(StreamOf(stream), {static_cast<unsigned>(n)}, kRowThreads, sizeof(RowShared),
-                       RowKernel<kWave>, p);
+    return gpu::Launch(StreamOf(device, stream), {static_cast<unsigned>(n)}, kRowThreads,
+                       sizeof(RowShared), RowKernel<kWave>, p);
   });
   return Checked(error, "sample");
 }
@@ -63,8 +63,9 @@ int ResolveIds(ashlar_device* device, ashlar_stream* stream, int32_t* ids, const
   if (n == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "resolve_ids") != ASHLAR_OK) return ASHLAR_FAILED;
   const gpu::Grid grid{static_cast<unsigned>((n + kThreads - 1) / kThreads)};
-  return Checked(gpu::Launch(StreamOf(stream), grid, kThreads, 0, ResolveKernel, ids, from, n),
-                 "resolve_ids");
+  return Checked(
+      gpu::Launch(StreamOf(device, stream), grid, kThreads, 0, ResolveKernel, ids, from, n),
+      "resolve_ids");
 }
 
 }  // namespace ashlar::gpu_kernels

@@ -124,12 +124,21 @@ struct AttentionSetup {
     for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int32_t>(i * step));
     return values;
   }
-  // The first slot of the first block of each sequence.
+  // The position of each token, and where its key stands.
+  static std::vector<int32_t> Positions(const Batch& b) {
+    std::vector<int32_t> positions;
+    for (int64_t t = 0; t < b.tokens(); ++t) {
+      positions.push_back(static_cast<int32_t>(b.context - b.queries + t % b.queries));
+    }
+    return positions;
+  }
   static std::vector<int64_t> Slots(const Batch& b) {
+    const std::vector<int32_t> blocks = Table(b), positions = Positions(b);
     std::vector<int64_t> slots;
-    const std::vector<int32_t> blocks = Table(b);
-    for (size_t i = 0; i < blocks.size(); i += size_t(b.blocks() / b.sequences)) {
-      slots.push_back(int64_t{blocks[i]} * b.block);
+    for (int64_t t = 0; t < b.tokens(); ++t) {
+      const int64_t position = positions[size_t(t)];
+      const int64_t at = t / b.queries * (b.blocks() / b.sequences) + position / b.block;
+      slots.push_back(int64_t{blocks[size_t(at)]} * b.block + position % b.block);
     }
     return slots;
   }
@@ -259,7 +268,7 @@ void Matmul(const Side& side) {
   }
 }
 
-// A decoder's decode step out of the ops alone: what the engine adds is not in it.
+// A decoder's step out of the ops alone: what the engine adds is not in it.
 struct Model {
   const char* name;
   int layers;
@@ -271,7 +280,7 @@ struct Model {
   int64_t kv() const { return int64_t{kv_heads} * 128; }
 };
 
-class DecodeStep {
+class ModelStep {
  public:
   // One op of a layer, or the head: its bytes and operations are those that no kernel avoids.
   struct Op {
@@ -280,21 +289,24 @@ class DecodeStep {
     std::function<void(int layer)> run;
   };
 
-  DecodeStep(const Side& side, const Model& model, int64_t sequences, int64_t context)
+  // `sequences` with `queries` new tokens and `context` in all.
+  ModelStep(const Side& side, const Model& model, int64_t sequences, int64_t queries,
+            int64_t context)
       : side_(side),
         model_(model),
         sequences_(sequences),
-        attention_(side, MakeBatch(model, sequences, context)),
+        tokens_(sequences * queries),
+        attention_(side, MakeBatch(model, sequences, queries, context)),
         head_(side, model.vocab, model.hidden),
-        hidden_(side, sequences * model.hidden * 2),
-        qkv_(side, sequences * (model.q() + 2 * model.kv()) * 2),
-        mlp_(side, sequences * model.ffn * 2),
+        hidden_(side, tokens_ * model.hidden * 2),
+        qkv_(side, tokens_ * (model.q() + 2 * model.kv()) * 2),
+        mlp_(side, tokens_ * model.ffn * 2),
         logits_(side, sequences * model.vocab * 4),
         norm_(side, std::vector<float>(static_cast<size_t>(model.hidden), 1.0f)),
-        positions_(side, std::vector<int32_t>(static_cast<size_t>(sequences), 7)),
+        positions_(side, AttentionSetup::Positions(attention_.batch)),
         slots_(side, AttentionSetup::Slots(attention_.batch)),
         freq_(side, std::vector<float>(64, 0.01f)) {
-    hidden_.Fill(Normals(1 << 12), sequences * model.hidden * 2);
+    hidden_.Fill(Normals(1 << 12), tokens_ * model.hidden * 2);
     const int64_t layer_bytes =
         (model.fp8 ? 1 : 2) * (model.q() * 2 + 2 * model.kv() + 3 * model.ffn) * model.hidden;
     // As many layers as the L2 does not hold.
@@ -303,7 +315,8 @@ class DecodeStep {
     MakeOps();
   }
 
-  void Print(const Rates& rates, int64_t context) {
+  void Print(const Rates& rates) {
+    const Batch& batch = attention_.batch;
     double floor = 0, alone = 0;
     for (const Op& op : ops_) floor += Repeats(op) * Floor(op, rates);
     std::vector<std::pair<const Op*, Time>> times;
@@ -312,11 +325,14 @@ class DecodeStep {
       alone += Repeats(op) * times.back().second.median;
     }
     const Time time = Measure(side_, 1, [&](int) { Run(); });
+    const Plain plain = RunPlain();
+    std::printf("step %s B %d ctx %d", model_.name, int(sequences_), int(batch.context));
+    if (batch.queries > 1) std::printf(" prompt %d", int(batch.queries));
     std::printf(
-        "step %s B %d ctx %d: %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f "
-        "us\n",
-        model_.name, int(sequences_), int(context), time.median, time.least, time.most, floor,
-        100 * floor / time.median, alone);
+        ": %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f us; not captured: "
+        "%.1f us, launched in %.1f\n",
+        time.median, time.least, time.most, floor, 100 * floor / time.median, alone, plain.done,
+        plain.launched);
     for (const auto& [op, took] : times) {
       std::printf("  %-24s x %2d %9.2f us (%.2f-%.2f), floor %9.2f us, %5.1f %%\n", op->name,
                   Repeats(*op), took.median, took.least, took.most, Floor(*op, rates),
@@ -335,8 +351,8 @@ class DecodeStep {
           down(side, m.hidden, m.ffn, m.fp8) {}
   };
 
-  static Batch MakeBatch(const Model& model, int64_t sequences, int64_t context) {
-    Batch batch{sequences, 1, context};
+  static Batch MakeBatch(const Model& model, int64_t sequences, int64_t queries, int64_t context) {
+    Batch batch{sequences, queries, context};
     batch.heads = model.heads, batch.kv_heads = model.kv_heads;
     if (model.fp8) batch.cache = ASHLAR_F8_E4M3;
     return batch;
@@ -347,7 +363,7 @@ class DecodeStep {
   }
   const Layer& At(int layer) const { return *layers_[static_cast<size_t>(layer) % layers_.size()]; }
   ashlar_tensor Matrix(void* data, int64_t cols, ashlar_dtype dtype = ASHLAR_BF16) const {
-    return Dense(data, dtype, {sequences_, cols});
+    return Dense(data, dtype, {tokens_, cols});
   }
 
   enum Around { kNothing = 0, kNorm = 1, kGated = 2, kResidual = 4 };
@@ -366,7 +382,7 @@ class DecodeStep {
   void Prepare(int layer) const {
     ashlar_qkv_prepare a{};
     a.qkv = Matrix(qkv_.as<void>(), model_.q() + 2 * model_.kv());
-    a.q_out = Dense(attention_.q.as<void>(), ASHLAR_BF16, {sequences_, model_.heads, 128});
+    a.q_out = Dense(attention_.q.as<void>(), ASHLAR_BF16, {tokens_, model_.heads, 128});
     a.eps = 1e-6f;
     a.positions = positions_.data();
     a.inv_freq = freq_.data();
@@ -385,14 +401,14 @@ class DecodeStep {
                          std::function<void(int)> run) {
       const double values = double(rows) * double(cols);
       const bool fp8 = model_.fp8 && rows != model_.vocab;
-      ops_.push_back({name, (fp8 ? 1 : 2) * values, (fp8 ? 1 : 2) * values * double(sequences_),
+      ops_.push_back({name, (fp8 ? 1 : 2) * values,
+                      (fp8 ? 1 : 2) * values * double(rows == model_.vocab ? sequences_ : tokens_),
                       std::move(run)});
     };
     add("norm, qkv", wide, hidden,
         [=, this](int i) { Project(Matrix(qkv_.as<void>(), wide), state, At(i).qkv, kNorm); });
-    ops_.push_back({"qkv_prepare", 0, 0, [this](int i) { Prepare(i); }});
-    ops_.push_back({"attention", double(attention_.batch.cache_bytes()), 0,
-                    [this](int i) { attention_.Run(i); }});
+    ops_.push_back({"qkv_prepare, attention", double(attention_.batch.cache_bytes()), 0,
+                    [this](int i) { Prepare(i), attention_.Run(i); }});
     add("o, residual", hidden, q, [=, this](int i) {
       Project(state, Matrix(attention_.out.as<void>(), q), At(i).o, kResidual);
     });
@@ -401,7 +417,8 @@ class DecodeStep {
     add("down, residual", hidden, model_.ffn,
         [=, this](int i) { Project(state, mlp, At(i).down, kResidual); });
     add("norm, head", model_.vocab, hidden, [=, this](int) {
-      Project(Matrix(logits_.as<void>(), model_.vocab, ASHLAR_F32), state, head_, kNorm);
+      Project(Dense(logits_.as<void>(), ASHLAR_F32, {sequences_, model_.vocab}),
+              Dense(hidden_.as<void>(), ASHLAR_BF16, {sequences_, model_.hidden}), head_, kNorm);
     });
   }
   void Run() const {
@@ -410,10 +427,27 @@ class DecodeStep {
     }
     ops_.back().run(0);
   }
+  // Without a graph: microseconds until the host had launched all, and until all was done.
+  struct Plain {
+    double launched, done;
+  };
+  Plain RunPlain() const {
+    Plain plain{};
+    for (int run = 0; run < 3; ++run) {
+      side_.Sync();
+      const auto begin = Clock::now();
+      Run();
+      const std::chrono::duration<double, std::micro> launched = Clock::now() - begin;
+      side_.Sync();
+      const std::chrono::duration<double, std::micro> done = Clock::now() - begin;
+      plain = {launched.count(), done.count()};
+    }
+    return plain;
+  }
 
   const Side& side_;
   const Model model_;
-  const int64_t sequences_;
+  const int64_t sequences_, tokens_;
   const AttentionSetup attention_;
   std::vector<std::unique_ptr<Layer>> layers_;
   const WeightOf head_;
@@ -433,8 +467,9 @@ void Steps(const Side& side) {
   constexpr int64_t kContext = 1152;
   for (const Model& model : {small, large, fp8}) {
     for (int64_t sequences : {1, 8, 64, 256}) {
-      DecodeStep(side, model, sequences, kContext).Print(rates, kContext);
+      ModelStep(side, model, sequences, 1, kContext).Print(rates);
     }
+    for (int64_t tokens : {128, 1024, 2048}) ModelStep(side, model, 1, tokens, tokens).Print(rates);
   }
 }
 

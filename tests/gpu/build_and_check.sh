@@ -60,7 +60,7 @@ benchmark() { # its own kernels need the vendor's compiler
 build() {
   local pids=() pid
   reference & pids+=($!)
-  driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases}.cc & pids+=($!)
+  driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases,step_cases}.cc & pids+=($!)
   benchmark & pids+=($!)
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done

@@ -219,6 +219,7 @@ void Float8Case(const Context& c);
 void ProjectCase(const Context& c);
 void QkvCase(const Context& c);
 void AttentionCase(const Context& c);
+void StepCase(const Context& c);
 void PrefillCase(const Context& c);
 void ActivationCase(const Context& c);
 void AddCase(const Context& c);
@@ -235,6 +236,7 @@ inline constexpr Case kCases[] = {
     {"project", ProjectCase},
     {"qkv_prepare", QkvCase},
     {"attention", AttentionCase},
+    {"step", StepCase},
     {"prefill", PrefillCase},
     {"activation", ActivationCase},
     {"add", AddCase},

@@ -1,0 +1,73 @@
+// Blocks that run side by side and put results into each other's shared memory.
+#pragma once
+
+#include "hopper.h"
+
+namespace ashlar::hopper {
+
+// As gpu::Launch, in clusters of `blocks` neighbouring blocks.
+template <class... Params, class... Args>
+gpu::Error LaunchClusters(gpu::Stream stream, unsigned blocks, gpu::Grid grid, unsigned threads,
+                          size_t shared_bytes, void (*kernel)(Params...), Args... args) {
+  const gpu::Error error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                static_cast<int>(shared_bytes));
+  if (error != gpu::kSuccess) return error;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = blocks;
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(grid.x, grid.y, grid.z);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+}
+
+#if defined(ASHLAR_HOPPER)
+
+GPU_DEVICE int ClusterRank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+// A barrier of all threads of the cluster's blocks, in two halves; after it each block sees the
+// barriers of others that FenceBarriers has shown.
+GPU_DEVICE void ArriveCluster() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+GPU_DEVICE void AwaitCluster() { asm volatile("barrier.cluster.wait;" ::: "memory"); }
+
+// Into the same place of the block of this rank; the bytes count on the barrier that lies there.
+GPU_DEVICE void StoreAt(float* place, Barrier* barrier, int rank, float first, float second) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, counter;\n"
+      "mapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 counter, %1, %2;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%3, %4}, "
+      "[counter];\n"
+      "}" ::"r"(gpu::SharedAddress(place)),
+      "r"(gpu::SharedAddress(barrier)), "r"(rank), "f"(first), "f"(second)
+      : "memory");
+}
+GPU_DEVICE void StoreAt(float* place, Barrier* barrier, int rank, const gpu::Four& values) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, counter;\n"
+      "mapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 counter, %1, %2;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], "
+      "{%3, %4, %5, %6}, [counter];\n"
+      "}" ::"r"(gpu::SharedAddress(place)),
+      "r"(gpu::SharedAddress(barrier)), "r"(rank), "f"(values.value[0]), "f"(values.value[1]),
+      "f"(values.value[2]), "f"(values.value[3])
+      : "memory");
+}
+
+#endif
+
+}  // namespace ashlar::hopper
