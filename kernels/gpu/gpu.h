@@ -381,6 +381,13 @@ struct alignas(16) Four {
   float value[4];
 };
 
+// Brings what lies there near: the cache of the device, where there is an instruction for it.
+GPU_DEVICE void Prefetch([[maybe_unused]] const void* from) {
+#if defined(GPU_PTX)
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(from));
+#endif
+}
+
 // Copies of 16 bytes into shared memory that may run on while the thread does; 16 zeros when not
 // `valid`, and then `from` is not read. WaitCopies<n> returns when all but the last n groups of the
 // calling thread are done; a SyncBlock then shows them to the others. CopyReused is for what the

@@ -1,10 +1,11 @@
 // The kernel of skinny_product.h. A block owns neighbouring strips (matrix.h) of the weight, about
-// as many as every other block, and takes them in groups of kStrips; its waves divide k into
-// slices. A stage is one slice of one strip: 256 bytes of each row, so that memory is read in long
-// pieces. Each wave fills and empties a ring of stages of its own, without barriers of the block;
-// the ring runs on from group to group and is filled once before the kernels ahead have ended. x
-// lies in shared memory as a whole, normed, where there is room; else a wave brings the slice of x
-// that it needs with the stage that needs it first. At the end of a group the waves add up.
+// as many as every other block; its waves divide k into slices. A stage is one slice of one strip:
+// 256 bytes of each row, so that memory is read in long pieces. Each wave fills and empties a ring
+// of stages of its own and brings its own slices of x; waves meet only where a group of strips ends
+// and they add up. The ring runs on from group to group and is filled once before the kernels ahead
+// have ended.
+// With few tokens each instruction runs about once, so that a block lasts as long as its code is:
+// loops stay loops.
 #pragma once
 
 #include "activation.h"
@@ -17,6 +18,8 @@ namespace ashlar::gpu_kernels {
 inline constexpr int kSliceBytes = 256;  // of one row
 inline constexpr int kSliceVectors = kSliceBytes / 16;
 inline constexpr int kSkinnyThreads = 256;
+inline constexpr int kSquares =
+    kSkinnyThreads / kSliceVectors;  // partial sums of a token's squares
 
 // Of the weight. x has 8, so that a vector of float8 weights meets two of x.
 GPU_BOTH int ValuesOfVector(ashlar_dtype weight) { return weight == ASHLAR_F8_E4M3 ? 16 : 8; }
@@ -25,128 +28,17 @@ GPU_BOTH int Slices(const SkinnyParams& p) {
   const int values = kSliceVectors * ValuesOfVector(p.type);
   return (static_cast<int>(p.pitch) + values - 1) / values;
 }
-// Vectors of a token, and shares of them that waves have in turn.
-GPU_BOTH int TokenVectors(const SkinnyParams& p) {
-  return Slices(p) * kSliceVectors * (ValuesOfVector(p.type) / 8);
-}
-GPU_BOTH int TokenShares(const SkinnyParams& p, int wave) {
-  return (TokenVectors(p) + wave - 1) / wave;
-}
 
-// The parts of a block's shared memory, in bytes from its begin.
+// How a block does its share, and the parts of its shared memory, in bytes from its begin.
 struct SkinnyLayout {
-  int stages = 0;   // of each wave's ring: 6, 4 or 2
-  int x_slots = 0;  // of each wave: slices of x; 0: x lies there as a whole
-  int x_pitch = 0;  // between tokens of x
+  int each = 0;       // strips of out that a block has
+  int group = 0;      // strips of the weight that are added up at a time; even when gated
+  int chunk = 0;      // slices of x that a wave keeps at a time
+  int stages = 0;     // of each wave's ring: 6, 4 or 2
+  int x_pitch = 0;    // bytes between tokens of x
+  int sum_pitch = 0;  // floats between tokens of the sums; spreads them over the banks
   int x = 0, sums = 0, squares = 0, all = 0;
 };
-
-constexpr int Log2(int power) { return power == 1 ? 0 : 1 + Log2(power / 2); }
-
-template <int kWave, int kStrips>
-struct SkinnyShape {
-  static constexpr int kWaves = kSkinnyThreads / kWave;
-  static constexpr int kStripRows = kWave / 4;
-  static constexpr int kVectors = kStripRows * kSliceVectors / kWave;  // of a lane in a stage
-  static constexpr int kStageBytes = kStripRows * kSliceBytes;
-  static constexpr int kSumPitch = kStrips * kStripRows + 8;  // spreads tokens over the banks
-  static constexpr int kRowShift = Log2(kStrips * kStripRows);
-};
-
-// Where stages come from: strip after strip of a slice, slice after slice of a group, group after
-// group.
-template <class W, int kWave, int kStrips>
-class SkinnySource {
- public:
-  using Shape = SkinnyShape<kWave, kStrips>;
-
-  GPU_DEVICE SkinnySource(const SkinnyParams& p, int first, int end, int wave, int lane)
-      : p_(p), first_(first), end_(end), slice_(wave), wave_(wave) {
-    row_ = lane / kSliceVectors;
-    col_ = lane % kSliceVectors * kValues;
-    // Neighbouring rows are read side by side, so every other one has its halves exchanged.
-    to_ = row_ * kSliceBytes + ((lane % kSliceVectors) ^ (row_ % 2 * 4)) * 16;
-    slices_ = Slices(p);
-  }
-  GPU_DEVICE bool Done() const { return first_ >= end_; }
-  GPU_DEVICE bool BeginsSlice() const { return strip_ == 0; }
-  GPU_DEVICE int slice() const { return slice_; }
-
-  GPU_DEVICE void Ask(char* stage) const {
-    const int gated = p_.gated != 0;
-    const int strip = first_ + (strip_ >> gated), col = slice_ * kSliceVectors * kValues + col_;
-    if (strip >= end_ || slice_ >= slices_) return;
-    const void* matrix = (strip_ & gated) != 0 ? p_.weight[1] : p_.weight[0];
-    const int row = strip * Shape::kStripRows + row_;
-    const W* from = static_cast<const W*>(matrix) + row * p_.pitch + col;
-    constexpr int kRows = kWave / kSliceVectors;  // that a wave copies at once
-#pragma unroll
-    for (int v = 0; v < Shape::kVectors; ++v) {
-      gpu::CopyToShared(stage + to_ + v * kRows * kSliceBytes, from,
-                        row + v * kRows < p_.rows && col < p_.pitch);
-      from += kRows * p_.pitch;
-    }
-  }
-  GPU_DEVICE void Advance() {
-    if (++strip_ < kStrips) return;
-    strip_ = 0;
-    slice_ += Shape::kWaves;
-    if (slice_ - wave_ < slices_) return;  // all waves have the same number of slices
-    slice_ = wave_;
-    first_ += p_.gated != 0 ? kStrips / 2 : kStrips;
-  }
-
- private:
-  static constexpr int kValues = 16 / static_cast<int>(sizeof(W));  // of a vector
-  const SkinnyParams& p_;
-  int first_, end_;  // strips of out: the group's first, and past the block's last
-  int strip_ = 0, slice_, wave_;
-  int row_, col_, to_, slices_;
-};
-
-// All of x to shared memory, times the norm's weight; zeros past cols. With a norm also the sums of
-// squares, one a wave's share of a token.
-template <class T, int kWave>
-GPU_DEVICE void StageX(const SkinnyParams& p, char* x, int x_pitch, float* squares) {
-  constexpr int kBatch = 4;  // vectors of a thread on their way at once
-  const int vectors = TokenVectors(p), each = TokenShares(p, kWave) * kWave;
-  for (int first = gpu::ThreadX(); first < p.tokens * each; first += kBatch * kSkinnyThreads) {
-    gpu::Vector value[kBatch];
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = first + b * kSkinnyThreads, token = p.tokens == 1 ? 0 : i / each;
-      const int col = (i - token * each) * 8;
-      value[b] = {};
-      if (token < p.tokens && col < p.cols) {
-        const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-        value[b] = *reinterpret_cast<const gpu::Vector*>(row + col * sizeof(T));
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = first + b * kSkinnyThreads, token = p.tokens == 1 ? 0 : i / each;
-      const int at = i - token * each, col = at * 8;
-      if (i >= p.tokens * each) break;
-      if (p.norm != nullptr) {
-        float square = 0, by[8] = {};
-        if (col < p.cols) LoadFloats(ASHLAR_F32, p.norm, col, by);
-#pragma unroll
-        for (int word = 0; word < 4; ++word) {
-          const uint32_t pair = value[b].word[word];
-          const float low = Load(T{static_cast<uint16_t>(pair)});
-          const float high = Load(T{static_cast<uint16_t>(pair >> 16)});
-          square += low * low + high * high;
-          value[b].word[word] = Pack<T>(low * by[2 * word], high * by[2 * word + 1]);
-        }
-        square = WaveSum<kWave>(square);
-        if (at % kWave == 0) squares[i / kWave] = square;
-      }
-      if (at < vectors) {
-        *reinterpret_cast<gpu::Vector*>(x + token * x_pitch + at * 16) = value[b];
-      }
-    }
-  }
-}
 
 GPU_DEVICE void WaitStages(int stages) {
   if (stages == 6) return gpu::WaitCopies<5>();
@@ -165,200 +57,299 @@ GPU_DEVICE void Widen(const gpu::Vector& stored, gpu::Vector (&to)[kParts]) {
   }
 }
 
-// kHalves: of an operand's 16 tokens, where a lane has two vectors of them. `each` strips of out a
-// block.
-template <class W, int kWave, int kStrips, int kHalves>
-GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
-    SkinnyKernel(const SkinnyParams p, const SkinnyLayout layout, int each) {
-  if constexpr (gpu::RunsWave<kWave>()) {
-    using Shape = SkinnyShape<kWave, kStrips>;
-    using Layout = MatrixLayout<kWave>;
-    constexpr int kWaves = Shape::kWaves, kStripRows = Shape::kStripRows;
-    using T = std::conditional_t<std::is_same_v<W, F8>, BF16, W>;  // what is multiplied
-    constexpr bool kF8 = std::is_same_v<W, F8>;
-    constexpr int kSteps = kSliceBytes / 64;           // a lane's vectors of a row
-    constexpr int kParts = kF8 ? 2 : 1;                // operands of one
-    constexpr int kXVectors = kSliceVectors * kParts;  // of x in a slice
-    constexpr int kElements = kWave == 32 ? 2 * kHalves : 4;
-    constexpr int kTokens = kWave == 32 ? 8 * kHalves : kTile;
-    constexpr int kOutputs = (kStrips * kStripRows * kTokens + kSkinnyThreads - 1) / kSkinnyThreads;
-    constexpr int kSpread = 2;  // sums of a strip, for products that do not wait for each other
-    gpu::ReleaseNext();
+// kHalves: of an operand's 16 tokens, where a lane has two vectors of them.
+template <class W, int kWave, int kHalves>
+class SkinnyBlock {
+ public:
+  GPU_DEVICE SkinnyBlock(const SkinnyParams& params, const SkinnyLayout& layout)
+      : p(params),
+        l(layout),
+        slices(Slices(p)),
+        begin(gpu::BlockX() * l.each),
+        end(Least(begin + l.each, (p.rows + kStripRows - 1) / kStripRows)),
+        ask{begin, 0, 0, 0} {}
 
-    const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
-    const int slices = Slices(p), gated = p.gated != 0;
-    const int group_strips = kStrips >> gated, row_shift = Shape::kRowShift - gated;
-    const int all_strips = (p.rows + kStripRows - 1) / kStripRows;
-    const int block_first = gpu::BlockX() * each;
-    const int block_end = block_first + each < all_strips ? block_first + each : all_strips;
-
-    char* const shared = gpu::SharedMemory();
-    char* const ring = shared + wave * layout.stages * Shape::kStageBytes;
-    const int slot_bytes = p.tokens * layout.x_pitch;
-    char* const x_all = shared + layout.x;
-    char* const x_ring = x_all + wave * layout.x_slots * slot_bytes;
-
-    SkinnySource<W, kWave, kStrips> source(p, block_first, block_end, wave, lane);
-    int ask_slot = 0;
-    // x of the stage that is asked for next, when that begins a slice.
-    const auto ask_x = [&](const SkinnySource<W, kWave, kStrips>& of) {
-      if (layout.x_slots == 0 || of.Done() || !of.BeginsSlice()) return;
-      if (of.slice() < slices) {
-        for (int i = lane; i < p.tokens * kXVectors; i += kWave) {
-          const int token = i / kXVectors, at = i % kXVectors;
-          const int col = (of.slice() * kXVectors + at) * 8;
-          const char* row = static_cast<const char*>(p.x) + token * p.x_row_bytes;
-          gpu::CopyReused(x_ring + ask_slot * slot_bytes + token * layout.x_pitch + at * 16,
-                          row + col * sizeof(T), col < p.cols);
-        }
+  GPU_DEVICE void Run() {
+#pragma unroll 1
+    for (int i = 0; i < l.stages; ++i) Ask(ring + i * kStageBytes);
+    if (p.norm != nullptr) {
+      for (int i = thread * 32; i < p.cols; i += kSkinnyThreads * 32) gpu::Prefetch(p.norm + i);
+      if (lane % kSliceVectors == 0) {
+        for (int token = 0; token < p.tokens; ++token) *SquareOf(token) = 0;
       }
-      ask_slot = ask_slot + 1 == layout.x_slots ? 0 : ask_slot + 1;
-    };
-
-    auto late = source;  // for x, which may be asked for only once the kernels ahead have ended
-    for (int stage = 0; stage < layout.stages; ++stage) {
-      source.Ask(ring + stage * Shape::kStageBytes);
-      if (layout.x_slots == 0) gpu::CommitCopies();
-      source.Advance();
     }
     gpu::WaitForPrevious();
-    float scale[kOutputs];
-    for (float& value : scale) value = 1;
-    if (layout.x_slots == 0) {
-      auto* squares = reinterpret_cast<float*>(shared + layout.squares);
-      StageX<T, kWave>(p, x_all, layout.x_pitch, squares);
-      gpu::SyncBlock();
-      if (p.norm != nullptr) {
-        const int parts = TokenShares(p, kWave);
-#pragma unroll
-        for (int j = 0; j < kOutputs; ++j) {
-          const int token = (thread + j * kSkinnyThreads) >> row_shift;
-          if (token >= p.tokens) break;
-          float total = 0;
-          for (int i = 0; i < parts; ++i) total += squares[token * parts + i];
-          scale[j] = 1.0f / sqrtf(total / static_cast<float>(p.cols) + p.eps);
-        }
-      }
-    } else {
-      for (int stage = 0; stage < layout.stages; ++stage) {
-        ask_x(late);
-        gpu::CommitCopies();
-        late.Advance();
-      }
-    }
-
-    // This lane's vectors of a stage and of a slice of x.
-    const int strip_row = Layout::Row(lane, 0), quarter = Layout::Quarter(lane);
-    const int from = strip_row * kSliceBytes + quarter * 16, flip = strip_row % 2 * 64;
-    const int x_from = Layout::Row(lane, 0) * layout.x_pitch + quarter * kParts * 16;
-    int stage = 0, slot = 0, turn = 0;
-    for (int first = block_first; first < block_end; first += group_strips, turn ^= 1) {
-      float addend[kOutputs];  // what does not depend on the product, asked for early
-      [[maybe_unused]] float by_row[kOutputs] = {}, up_by_row[kOutputs] = {};
-#pragma unroll
-      for (int j = 0; j < kOutputs; ++j) {
-        const int i = thread + j * kSkinnyThreads;
-        const int token = i >> row_shift, row = first * kStripRows + i - (token << row_shift);
-        addend[j] = 0;
-        if (token >= p.tokens || row >= p.rows) continue;
-        if constexpr (kF8) {
-          by_row[j] = p.scales[0][row];
-          if (gated != 0) up_by_row[j] = p.scales[1][row];
-        }
-        if (p.bias != nullptr) addend[j] = p.bias[row];
-        if (p.residual != nullptr) {
-          addend[j] +=
-              LoadAs(p.out_dtype,
-                     static_cast<const char*>(p.residual) + token * p.residual_row_bytes, row);
-        }
-      }
-      float sum[kStrips][kSpread][4] = {};
-      for (int slice = wave; slice - wave < slices; slice += kWaves) {
-        Operand<kWave> x[kSteps * kParts] = {};
-#pragma unroll
-        for (int s = 0; s < kStrips; ++s) {
-          WaitStages(layout.stages);
-          gpu::SyncWave<kWave>();
-          if (s == 0) {
-            const char* at =
-                layout.x_slots == 0 ? x_all + slice * kXVectors * 16 : x_ring + slot * slot_bytes;
-            if (slice < slices) {
-#pragma unroll
-              for (int v = 0; v < kHalves; ++v) {
-                if (Layout::Row(lane, v) >= p.tokens) break;
-#pragma unroll
-                for (int i = 0; i < kSteps * kParts; ++i) {
-                  x[i].vector[v] = *reinterpret_cast<const gpu::Vector*>(
-                      at + x_from + v * 8 * layout.x_pitch + i / kParts * 64 * kParts +
-                      i % kParts * 16);
-                }
-              }
-            }
-            slot = slot + 1 >= layout.x_slots ? 0 : slot + 1;
-          }
-          char* const here = ring + stage * Shape::kStageBytes;
-          if (slice < slices && first + (s >> gated) < block_end) {
-            gpu::Vector rows[kSteps];
-#pragma unroll
-            for (int c = 0; c < kSteps; ++c) {
-              rows[c] = *reinterpret_cast<const gpu::Vector*>(here + from + (c * 64 ^ flip));
-            }
-#pragma unroll
-            for (int c = 0; c < kSteps; ++c) {
-              gpu::Vector part[kParts];
-              Widen<W, T>(rows[c], part);
-#pragma unroll
-              for (int i = 0; i < kParts; ++i) {
-                MultiplyStrip<T, kWave>(sum[s][c % kSpread], x[c * kParts + i], part[i]);
-              }
-            }
-          }
-          gpu::SyncWave<kWave>();
-          ask_x(source);
-          source.Ask(here);
-          gpu::CommitCopies();
-          source.Advance();
-          stage = stage + 1 == layout.stages ? 0 : stage + 1;
-        }
-      }
-
-      // Two sets of sums in turn: when a wave writes one, all have read it the time before.
-      float* const sums = reinterpret_cast<float*>(shared + layout.sums) +
-                          turn * kWaves * p.tokens * Shape::kSumPitch;
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-#pragma unroll
-        for (int e = 0; e < kElements; ++e) {
-          const int token = Layout::SlotRow(lane, Layout::Slot(e));
-          if (token >= p.tokens) continue;
-          sums[(wave * p.tokens + token) * Shape::kSumPitch + s * kStripRows +
-               Layout::OtherRow(lane, e)] = sum[s][0][e] + sum[s][1][e];
-        }
+    const int own = (slices + kWaves - 1) / kWaves, group = l.group >> gated;
+    int stage = 0;
+#pragma unroll 1
+    for (int first = begin; first < end; first += group) {
+      const Around around = AroundOf(first, thread);  // asked for early
+#pragma unroll 1
+      for (int slice = 0; slice < own; slice += l.chunk) {
+        const int count = Least(l.chunk, own - slice);
+        if (first == begin || count < own) BringX(slice, count, first == begin);
+        stage = Multiply(first, slice, count, stage);
       }
       gpu::SyncBlock();
+      Finish(first, around);
+      if (first + group < end) gpu::SyncBlock();
+    }
+  }
+
+ private:
+  using Layout = MatrixLayout<kWave>;
+  using T = std::conditional_t<std::is_same_v<W, F8>, BF16, W>;  // what is multiplied
+  static constexpr bool kF8 = std::is_same_v<W, F8>;
+  static constexpr int kWaves = kSkinnyThreads / kWave;
+  static constexpr int kStripRows = kWave / 4;
+  static constexpr int kStageBytes = kStripRows * kSliceBytes;
+  static constexpr int kValues = 16 / static_cast<int>(sizeof(W));  // of a vector
+  static constexpr int kSteps = kSliceBytes / 64;                   // a lane's vectors of a row
+  static constexpr int kParts = kF8 ? 2 : 1;                        // operands of one
+  static constexpr int kXVectors = kSliceVectors * kParts;          // of x in a slice
+
+  // Where a stage lies: strip `strip` of the group that begins at strip `first` of out, and slice
+  // `slice` of this wave's, in the chunk that begins at slice `chunk`.
+  struct Place {
+    int first, chunk, strip, slice;
+  };
+  // What stands around an element of out beside the product.
+  struct Around {
+    float add = 0, by = 1, up_by = 1;
+  };
+
+  const SkinnyParams& p;
+  const SkinnyLayout& l;
+  const int slices, begin, end;  // begin, end: this block's strips of out
+  Place ask;                     // what is asked for next
+  const int gated = p.gated != 0;
+  const int thread = gpu::ThreadX(), wave = thread / kWave, lane = thread % kWave;
+  char* const ring = gpu::SharedMemory() + wave * l.stages * kStageBytes;
+  char* const x = gpu::SharedMemory() + l.x + wave * p.tokens * l.x_pitch;
+  float* const sums = reinterpret_cast<float*>(gpu::SharedMemory() + l.sums);
+  float* const squares = reinterpret_cast<float*>(gpu::SharedMemory() + l.squares);
+
+  GPU_DEVICE static int Least(int a, int b) { return a < b ? a : b; }
+  GPU_DEVICE int Strips(int first) const { return Least(l.group, (end - first) << gated); }
+
+  // The stages' order: slices of a chunk, strips of a group, chunks, groups.
+  GPU_DEVICE void Ask(char* stage) {
+    if (ask.first < end) {
+      const int slice = wave + (ask.chunk + ask.slice) * kWaves;
+      // Neighbouring rows are read side by side, so every other one has its halves exchanged.
+      constexpr int kRows = kWave / kSliceVectors;  // that a wave copies at once
+      const int at = lane / kSliceVectors, vector = lane % kSliceVectors;
+      const int col = (slice * kSliceVectors + vector) * kValues;
+      const int row = (ask.first + (ask.strip >> gated)) * kStripRows + at;
+      const W* from = static_cast<const W*>(p.weight[ask.strip & gated]) + row * p.pitch + col;
+      stage += at * kSliceBytes + (vector ^ at % 2 * 4) * 16;
+      if (slice < slices) {
 #pragma unroll
-      for (int j = 0; j < kOutputs; ++j) {
-        const int i = thread + j * kSkinnyThreads;
-        const int token = i >> row_shift, at = i - (token << row_shift);
-        const int row = first * kStripRows + at;
-        if (token >= p.tokens || row >= p.rows || row >= block_end * kStripRows) continue;
-        const float* part = sums + token * Shape::kSumPitch +
-                            (at / kStripRows << gated) * kStripRows + at % kStripRows;
-        float value = 0, up = 0;
-#pragma unroll
-        for (int w = 0; w < kWaves; ++w) {
-          value += part[w * p.tokens * Shape::kSumPitch];
-          if (gated != 0) up += part[w * p.tokens * Shape::kSumPitch + kStripRows];
+        for (int v = 0; v < kStripRows / kRows; ++v) {
+          gpu::CopyToShared(stage + v * kRows * kSliceBytes, from,
+                            row + v * kRows < p.rows && col < p.pitch);
+          from += kRows * p.pitch;
         }
-        value *= scale[j];
-        if constexpr (kF8) {
-          value *= by_row[j];
-          if (gated != 0) up *= up_by_row[j];
+      }
+      const int own = (slices + kWaves - 1) / kWaves;
+      if (++ask.slice >= Least(l.chunk, own - ask.chunk)) {
+        ask.slice = 0;
+        if (++ask.strip >= Strips(ask.first)) {
+          ask.strip = 0;
+          ask.chunk += l.chunk;
+          if (ask.chunk >= own) ask.chunk = 0, ask.first += l.group >> gated;
         }
-        value = gated != 0 ? Activate(p.activation, value) * (up * scale[j]) : value + addend[j];
-        StoreAs(p.out_dtype, static_cast<char*>(p.out) + token * p.out_row_bytes, row, value);
       }
     }
+    gpu::CommitCopies();
+  }
+
+  // Each is one lane's alone.
+  GPU_DEVICE float* SquareOf(int token) const {
+    return squares + token * kSquares + thread / kSliceVectors;
+  }
+
+  // `count` of this wave's slices of x, from its slice `first` on, times the norm's weight; zeros
+  // past cols. With a norm also the sums of squares.
+  GPU_DEVICE void BringX(int first, int count, bool squared) {
+    constexpr int kBatch = 4;  // vectors of a lane on their way at once
+    const int each = count * kXVectors, all = p.tokens * each;
+#pragma unroll 1
+    for (int begin = 0; begin < all; begin += kBatch * kWave) {
+      gpu::Vector value[kBatch];
+      gpu::Four by[kBatch][2];
+      int token[kBatch], at[kBatch];
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        const int i = begin + b * kWave + lane;
+        token[b] = p.tokens == 1 ? 0 : i / each;
+        at[b] = i - token[b] * each;
+        const int slice = wave + (first + at[b] / kXVectors) * kWaves;
+        const int col = (slice * kXVectors + at[b] % kXVectors) * 8;
+        value[b] = {}, by[b][0] = {}, by[b][1] = {};
+        if (i >= all || col >= p.cols) continue;
+        const char* row = static_cast<const char*>(p.x) + token[b] * p.x_row_bytes;
+        value[b] = *reinterpret_cast<const gpu::Vector*>(row + col * sizeof(T));
+        if (p.norm == nullptr) continue;
+        by[b][0] = reinterpret_cast<const gpu::Four*>(p.norm + col)[0];
+        by[b][1] = reinterpret_cast<const gpu::Four*>(p.norm + col)[1];
+      }
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        if (begin + b * kWave >= all) break;
+        if (p.norm != nullptr) {
+          float square = Norm(value[b], by[b]);
+#pragma unroll
+          for (int mask = kSliceVectors / 2; mask > 0; mask /= 2) {
+            square += gpu::ShuffleXor<kWave>(square, mask);
+          }
+          if (squared && lane % kSliceVectors == 0 && token[b] < p.tokens) {
+            *SquareOf(token[b]) += square;
+          }
+        }
+        if (token[b] >= p.tokens || at[b] >= each) continue;
+        *reinterpret_cast<gpu::Vector*>(x + token[b] * l.x_pitch + at[b] * 16) = value[b];
+      }
+    }
+    gpu::SyncWave<kWave>();
+  }
+
+  GPU_DEVICE static float Norm(gpu::Vector& value, const gpu::Four (&by)[2]) {
+    float square = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float low = Load(T{static_cast<uint16_t>(value.word[i])});
+      const float high = Load(T{static_cast<uint16_t>(value.word[i] >> 16)});
+      square += low * low + high * high;
+      value.word[i] =
+          Pack<T>(low * by[i / 2].value[i % 2 * 2], high * by[i / 2].value[i % 2 * 2 + 1]);
+    }
+    return square;
+  }
+
+  // A chunk's part of the sums of a group. Takes the stages from `stage` on; returns the next.
+  GPU_DEVICE int Multiply(int first, int slice, int count, int stage) {
+    const int strips = Strips(first);
+#pragma unroll 1
+    for (int strip = 0; strip < strips; ++strip) {
+      float sum[kSteps][4] = {};  // for products that do not wait for each other
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) {
+        WaitStages(l.stages);
+        gpu::SyncWave<kWave>();
+        char* const here = ring + stage * kStageBytes;
+        if (wave + (slice + i) * kWaves < slices) MultiplyStage(here, x + i * kXVectors * 16, sum);
+        gpu::SyncWave<kWave>();
+        Ask(here);
+        stage = stage + 1 == l.stages ? 0 : stage + 1;
+      }
+      Keep(strip, sum, slice > 0);
+    }
+    return stage;
+  }
+
+  GPU_DEVICE void MultiplyStage(const char* stage, const char* slice, float (&sum)[kSteps][4]) {
+    const int row = Layout::Row(lane, 0), quarter = Layout::Quarter(lane);
+    const char* const from = stage + row * kSliceBytes + quarter * 16;
+    const int flip = row % 2 * 64;
+#pragma unroll
+    for (int c = 0; c < kSteps; ++c) {
+      gpu::Vector part[kParts];
+      Widen<W, T>(*reinterpret_cast<const gpu::Vector*>(from + (c * 64 ^ flip)), part);
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) {
+        Operand<kWave> tokens = {};
+#pragma unroll
+        for (int v = 0; v < kHalves; ++v) {
+          // A row of no token gives sums that nothing reads.
+          const int token = Least(Layout::Row(lane, v), p.tokens - 1);
+          tokens.vector[v] = *reinterpret_cast<const gpu::Vector*>(
+              slice + token * l.x_pitch + (c * 4 + quarter) * kParts * 16 + i * 16);
+        }
+        MultiplyStrip<T, kWave>(sum[c], tokens, part[i]);
+      }
+    }
+  }
+
+  GPU_DEVICE void Keep(int strip, const float (&sum)[kSteps][4], bool more) {
+    constexpr int kElements = kWave == 32 ? 2 * kHalves : 4;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const int token = Layout::SlotRow(lane, Layout::Slot(e));
+      if (token >= p.tokens) continue;
+      float& kept = sums[(wave * p.tokens + token) * l.sum_pitch + strip * kStripRows +
+                         Layout::OtherRow(lane, e)];
+      const float all = (sum[0][e] + sum[1][e]) + (sum[2][e] + sum[3][e]);
+      kept = more ? kept + all : all;
+    }
+  }
+
+  // Of element i of a group: tokens of all its rows of out.
+  struct Element {
+    int token, at, row;
+    bool exists;
+  };
+  GPU_DEVICE Element ElementOf(int first, int i) const {
+    const int rows = (Strips(first) >> gated) * kStripRows, token = i / rows;
+    const int at = i - token * rows, row = first * kStripRows + at;
+    return {token, at, row, token < p.tokens && row < p.rows};
+  }
+
+  GPU_DEVICE Around AroundOf(int first, int i) const {
+    Around around;
+    const Element e = ElementOf(first, i);
+    if (!e.exists) return around;
+    if constexpr (kF8) {
+      around.by = p.scales[0][e.row];
+      if (gated != 0) around.up_by = p.scales[1][e.row];
+    }
+    if (p.bias != nullptr) around.add = p.bias[e.row];
+    if (p.residual != nullptr) {
+      const char* row = static_cast<const char*>(p.residual) + e.token * p.residual_row_bytes;
+      around.add += LoadAs(p.out_dtype, row, e.row);
+    }
+    return around;
+  }
+
+  GPU_DEVICE float ScaleOf(int token) const {
+    if (p.norm == nullptr) return 1;
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < kSquares; ++i) total += squares[token * kSquares + i];
+    return gpu::InverseRoot(total / static_cast<float>(p.cols) + p.eps);
+  }
+
+  // Adds up what the waves have of a group. `around` is of the thread's first element.
+  GPU_DEVICE void Finish(int first, Around around) {
+    const int elements = p.tokens * (Strips(first) >> gated) * kStripRows;
+#pragma unroll 1
+    for (int i = thread; i < elements; i += kSkinnyThreads) {
+      if (i != thread) around = AroundOf(first, i);
+      const Element e = ElementOf(first, i);
+      if (!e.exists) continue;
+      const float* part = sums + e.token * l.sum_pitch + (e.at / kStripRows << gated) * kStripRows +
+                          e.at % kStripRows;
+      float value = 0, up = 0;
+#pragma unroll
+      for (int w = 0; w < kWaves; ++w) {
+        value += part[w * p.tokens * l.sum_pitch];
+        if (gated != 0) up += part[w * p.tokens * l.sum_pitch + kStripRows];
+      }
+      const float scale = ScaleOf(e.token);
+      value *= scale * around.by;
+      value = gated != 0 ? Activate(p.activation, value) * (up * scale * around.up_by)
+                         : value + around.add;
+      StoreAs(p.out_dtype, static_cast<char*>(p.out) + e.token * p.out_row_bytes, e.row, value);
+    }
+  }
+};
+
+template <class W, int kWave, int kHalves>
+GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
+    SkinnyKernel(const SkinnyParams params, const SkinnyLayout layout) {
+  if constexpr (gpu::RunsWave<kWave>()) {
+    gpu::ReleaseNext();
+    SkinnyBlock<W, kWave, kHalves>(params, layout).Run();
   }
 }
 
