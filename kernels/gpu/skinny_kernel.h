@@ -3,9 +3,9 @@
 // 256 bytes of each row, so that memory is read in long pieces. Each wave fills and empties a ring
 // of stages of its own and brings its own slices of x; waves meet only where a group of strips ends
 // and they add up. The ring runs on from group to group and is filled once before the kernels ahead
-// have ended.
-// With few tokens each instruction runs about once, so that a block lasts as long as its code is:
-// loops stay loops.
+// have ended. Where a block's whole share fits the ring, a kernel for just so many stages
+// multiplies them all at once. With few tokens each instruction runs about once, so that a block
+// lasts as long as its code is: other loops stay loops.
 #pragma once
 
 #include "activation.h"
@@ -31,10 +31,11 @@ GPU_BOTH int Slices(const SkinnyParams& p) {
 
 // How a block does its share, and the parts of its shared memory, in bytes from its begin.
 struct SkinnyLayout {
-  int each = 0;       // strips of out that a block has
-  int group = 0;      // strips of the weight that are added up at a time; even when gated
-  int chunk = 0;      // slices of x that a wave keeps at a time
-  int stages = 0;     // of each wave's ring: 6, 4 or 2
+  int each = 0;    // strips of out that a block has
+  int group = 0;   // strips of the weight that are added up at a time; even when gated
+  int chunk = 0;   // slices of x that a wave keeps at a time
+  int stages = 0;  // of each wave's ring: 6, 4 or 2, or all
+  bool at_once = false;
   int x_pitch = 0;    // bytes between tokens of x
   int sum_pitch = 0;  // floats between tokens of the sums; spreads them over the banks
   int x = 0, sums = 0, squares = 0, all = 0;
@@ -57,8 +58,9 @@ GPU_DEVICE void Widen(const gpu::Vector& stored, gpu::Vector (&to)[kParts]) {
   }
 }
 
-// kHalves: of an operand's 16 tokens, where a lane has two vectors of them.
-template <class W, int kWave, int kHalves>
+// kHalves: of an operand's 16 tokens, where a lane has two vectors of them. kAll: stages of a wave
+// when the ring holds all of them, else 0.
+template <class W, int kWave, int kHalves, int kAll>
 class SkinnyBlock {
  public:
   GPU_DEVICE SkinnyBlock(const SkinnyParams& params, const SkinnyLayout& layout)
@@ -80,7 +82,7 @@ class SkinnyBlock {
     }
     gpu::WaitForPrevious();
     const int own = (slices + kWaves - 1) / kWaves, group = l.group >> gated;
-    int stage = 0;
+    [[maybe_unused]] int stage = 0;
 #pragma unroll 1
     for (int first = begin; first < end; first += group) {
       const Around around = AroundOf(first, thread);  // asked for early
@@ -88,7 +90,11 @@ class SkinnyBlock {
       for (int slice = 0; slice < own; slice += l.chunk) {
         const int count = Least(l.chunk, own - slice);
         if (first == begin || count < own) BringX(slice, count, first == begin);
-        stage = Multiply(first, slice, count, stage);
+        if constexpr (kAll > 0) {
+          MultiplyAll(own);
+        } else {
+          stage = Multiply(first, slice, count, stage);
+        }
       }
       gpu::SyncBlock();
       Finish(first, around);
@@ -107,6 +113,8 @@ class SkinnyBlock {
   static constexpr int kSteps = kSliceBytes / 64;                   // a lane's vectors of a row
   static constexpr int kParts = kF8 ? 2 : 1;                        // operands of one
   static constexpr int kXVectors = kSliceVectors * kParts;          // of x in a slice
+
+  using Tokens = Operand<kWave>[kSteps * kParts];  // of a slice
 
   // Where a stage lies: strip `strip` of the group that begins at strip `first` of out, and slice
   // `slice` of this wave's, in the chunk that begins at slice `chunk`.
@@ -132,7 +140,8 @@ class SkinnyBlock {
   GPU_DEVICE static int Least(int a, int b) { return a < b ? a : b; }
   GPU_DEVICE int Strips(int first) const { return Least(l.group, (end - first) << gated); }
 
-  // The stages' order: slices of a chunk, strips of a group, chunks, groups.
+  // The stages' order: slices of a chunk, strips of a group, chunks, groups. Zeros stand for what
+  // lies past the weight.
   GPU_DEVICE void Ask(char* stage) {
     if (ask.first < end) {
       const int slice = wave + (ask.chunk + ask.slice) * kWaves;
@@ -143,13 +152,11 @@ class SkinnyBlock {
       const int row = (ask.first + (ask.strip >> gated)) * kStripRows + at;
       const W* from = static_cast<const W*>(p.weight[ask.strip & gated]) + row * p.pitch + col;
       stage += at * kSliceBytes + (vector ^ at % 2 * 4) * 16;
-      if (slice < slices) {
 #pragma unroll
-        for (int v = 0; v < kStripRows / kRows; ++v) {
-          gpu::CopyToShared(stage + v * kRows * kSliceBytes, from,
-                            row + v * kRows < p.rows && col < p.pitch);
-          from += kRows * p.pitch;
-        }
+      for (int v = 0; v < kStripRows / kRows; ++v) {
+        gpu::CopyToShared(stage + v * kRows * kSliceBytes, from,
+                          row + v * kRows < p.rows && col < p.pitch);
+        from += kRows * p.pitch;
       }
       const int own = (slices + kWaves - 1) / kWaves;
       if (++ask.slice >= Least(l.chunk, own - ask.chunk)) {
@@ -238,7 +245,9 @@ class SkinnyBlock {
         WaitStages(l.stages);
         gpu::SyncWave<kWave>();
         char* const here = ring + stage * kStageBytes;
-        if (wave + (slice + i) * kWaves < slices) MultiplyStage(here, x + i * kXVectors * 16, sum);
+        Tokens tokens = {};
+        LoadTokens(x + i * kXVectors * 16, tokens);
+        MultiplyStage(here, tokens, sum);
         gpu::SyncWave<kWave>();
         Ask(here);
         stage = stage + 1 == l.stages ? 0 : stage + 1;
@@ -248,7 +257,43 @@ class SkinnyBlock {
     return stage;
   }
 
-  GPU_DEVICE void MultiplyStage(const char* stage, const char* slice, float (&sum)[kSteps][4]) {
+  // The same of a whole share, strips with `own` slices each.
+  GPU_DEVICE void MultiplyAll(int own) {
+    Tokens tokens = {};
+    float sum[kAll][1][4] = {};
+    gpu::WaitCopies<0>();
+    gpu::SyncWave<kWave>();
+    int slice = 0, strip = 0;
+#pragma unroll
+    for (int i = 0; i < kAll; ++i) {
+      LoadTokens(x + slice * kXVectors * 16, tokens);
+      MultiplyStage(ring + i * kStageBytes, tokens, sum[i]);
+      if (++slice == own) slice = 0;
+    }
+    slice = 0;
+#pragma unroll
+    for (int i = 0; i < kAll; ++i) {
+      Keep(strip, sum[i], slice > 0);
+      if (++slice == own) slice = 0, ++strip;
+    }
+  }
+
+  GPU_DEVICE void LoadTokens(const char* slice, Tokens& tokens) {
+#pragma unroll
+    for (int c = 0; c < kSteps * kParts; ++c) {
+#pragma unroll
+      for (int v = 0; v < kHalves; ++v) {
+        // A row of no token gives sums that nothing reads.
+        const int token = Least(Layout::Row(lane, v), p.tokens - 1);
+        const int at = (c / kParts * 4 + Layout::Quarter(lane)) * kParts + c % kParts;
+        tokens[c].vector[v] =
+            *reinterpret_cast<const gpu::Vector*>(slice + token * l.x_pitch + at * 16);
+      }
+    }
+  }
+
+  template <int kSums>
+  GPU_DEVICE void MultiplyStage(const char* stage, const Tokens& tokens, float (&sum)[kSums][4]) {
     const int row = Layout::Row(lane, 0), quarter = Layout::Quarter(lane);
     const char* const from = stage + row * kSliceBytes + quarter * 16;
     const int flip = row % 2 * 64;
@@ -258,20 +303,13 @@ class SkinnyBlock {
       Widen<W, T>(*reinterpret_cast<const gpu::Vector*>(from + (c * 64 ^ flip)), part);
 #pragma unroll
       for (int i = 0; i < kParts; ++i) {
-        Operand<kWave> tokens = {};
-#pragma unroll
-        for (int v = 0; v < kHalves; ++v) {
-          // A row of no token gives sums that nothing reads.
-          const int token = Least(Layout::Row(lane, v), p.tokens - 1);
-          tokens.vector[v] = *reinterpret_cast<const gpu::Vector*>(
-              slice + token * l.x_pitch + (c * 4 + quarter) * kParts * 16 + i * 16);
-        }
-        MultiplyStrip<T, kWave>(sum[c], tokens, part[i]);
+        MultiplyStrip<T, kWave>(sum[c % kSums], tokens[c * kParts + i], part[i]);
       }
     }
   }
 
-  GPU_DEVICE void Keep(int strip, const float (&sum)[kSteps][4], bool more) {
+  template <int kSums>
+  GPU_DEVICE void Keep(int strip, const float (&sum)[kSums][4], bool more) {
     constexpr int kElements = kWave == 32 ? 2 * kHalves : 4;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
@@ -279,7 +317,9 @@ class SkinnyBlock {
       if (token >= p.tokens) continue;
       float& kept = sums[(wave * p.tokens + token) * l.sum_pitch + strip * kStripRows +
                          Layout::OtherRow(lane, e)];
-      const float all = (sum[0][e] + sum[1][e]) + (sum[2][e] + sum[3][e]);
+      float all = sum[0][e];
+#pragma unroll
+      for (int i = 1; i < kSums; ++i) all += sum[i][e];
       kept = more ? kept + all : all;
     }
   }
@@ -344,12 +384,12 @@ class SkinnyBlock {
   }
 };
 
-template <class W, int kWave, int kHalves>
-GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
+template <class W, int kWave, int kHalves, int kAll>
+GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, kAll > 0 ? 3 : 2)
     SkinnyKernel(const SkinnyParams params, const SkinnyLayout layout) {
   if constexpr (gpu::RunsWave<kWave>()) {
     gpu::ReleaseNext();
-    SkinnyBlock<W, kWave, kHalves>(params, layout).Run();
+    SkinnyBlock<W, kWave, kHalves, kAll>(params, layout).Run();
   }
 }
 

@@ -8,6 +8,8 @@ namespace {
 
 int Up(int value, int step) { return (value + step - 1) / step; }
 
+constexpr int kMostAtOnce = 6;  // stages
+
 // Shared memory that a block may take, and the depth of the ring in it.
 struct Wish {
   int64_t bytes;
@@ -47,6 +49,11 @@ SkinnyLayout Choose(const gpu::Facts& facts, const SkinnyParams& p) {
   share.group = std::clamp(fitting / matrices * matrices, matrices, strips);
   share.sum_pitch = share.group * strip_rows + 8;
   const int64_t whole = facts.shared_bytes, half = whole / 2 - 1024;
+  if (strips * own <= kMostAtOnce && p.tokens <= kTile / 2) {
+    SkinnyLayout layout = MakeLayout(share, {half, strips * own}, facts.wave, p);
+    layout.at_once = layout.chunk == own && layout.group == strips;
+    if (layout.at_once) return layout;
+  }
   for (const Wish& wish :
        {Wish{half, 6}, {half, 4}, {half, 2}, {whole, 6}, {whole, 4}, {whole, 2}}) {
     const bool needless = wish.stages > 2 && wish.stages - 2 >= strips * own;
@@ -58,6 +65,15 @@ SkinnyLayout Choose(const gpu::Facts& facts, const SkinnyParams& p) {
   return {};
 }
 
+// The kernel for a layout, of those for kAll stages at once and fewer.
+template <class W, int kWave, int kAll = kMostAtOnce>
+auto KernelOf(const SkinnyLayout& layout) {
+  if constexpr (kAll > 1) {
+    if (layout.stages < kAll) return KernelOf<W, kWave, kAll - 1>(layout);
+  }
+  return SkinnyKernel<W, kWave, 1, kAll>;
+}
+
 template <class W, int kWave>
 gpu::Error Launch(gpu::Stream stream, const SkinnyLayout& layout, const SkinnyParams& p) {
   const int blocks = Up(Up(p.rows, kWave / 4), layout.each);
@@ -65,10 +81,11 @@ gpu::Error Launch(gpu::Stream stream, const SkinnyLayout& layout, const SkinnyPa
     return gpu::Launch(stream, {static_cast<unsigned>(blocks)}, kSkinnyThreads,
                        static_cast<size_t>(layout.all), kernel, p, layout);
   };
+  if (layout.at_once) return launch(KernelOf<W, kWave>(layout));
   if constexpr (MatrixLayout<kWave>::kVectors == 2) {
-    if (p.tokens > kTile / 2) return launch(SkinnyKernel<W, kWave, 2>);
+    if (p.tokens > kTile / 2) return launch(SkinnyKernel<W, kWave, 2, 0>);
   }
-  return launch(SkinnyKernel<W, kWave, 1>);
+  return launch(SkinnyKernel<W, kWave, 1, 0>);
 }
 
 }  // namespace
