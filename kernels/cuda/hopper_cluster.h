@@ -9,9 +9,7 @@ namespace ashlar::hopper {
 template <class... Params, class... Args>
 gpu::Error LaunchClusters(gpu::Stream stream, unsigned blocks, gpu::Grid grid, unsigned threads,
                           size_t shared_bytes, void (*kernel)(Params...), Args... args) {
-  const gpu::Error error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shared_bytes));
+  const gpu::Error error = gpu::AskForShared(reinterpret_cast<const void*>(kernel), shared_bytes);
   if (error != gpu::kSuccess) return error;
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;

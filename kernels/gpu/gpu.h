@@ -174,18 +174,27 @@ inline bool LaunchesOverlap() {
 #endif
 }
 
+// Prepares a kernel for launches with so much dynamic shared memory.
+inline Error AskForShared(const void* kernel, size_t bytes) {
+#if !defined(ASHLAR_GPU_HIP)
+  // Blocks of kernels that want other parts of a multiprocessor's memory shared never meet there.
+  const Error error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                           cudaSharedmemCarveoutMaxShared);
+  if (error != kSuccess) return error;
+#endif
+  constexpr size_t kWithoutAsking = 48 << 10;
+  if (bytes <= kWithoutAsking) return kSuccess;
+  return ASHLAR_VENDOR(FuncSetAttribute)(
+      kernel, ASHLAR_VENDOR(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(bytes));
+}
+
 // Blocks of `threads` with `shared_bytes` of dynamic shared memory. The kernel may begin while the
 // one before it on the stream still runs: see WaitForPrevious.
 template <class... Params, class... Args>
 Error Launch(Stream stream, Grid grid, unsigned threads, size_t shared_bytes,
              void (*kernel)(Params...), Args... args) {
-  constexpr size_t kWithoutAsking = 48 << 10;
-  if (shared_bytes > kWithoutAsking) {
-    const Error error = ASHLAR_VENDOR(FuncSetAttribute)(
-        reinterpret_cast<const void*>(kernel),
-        ASHLAR_VENDOR(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
-    if (error != kSuccess) return error;
-  }
+  const Error asked = AskForShared(reinterpret_cast<const void*>(kernel), shared_bytes);
+  if (asked != kSuccess) return asked;
 #if defined(ASHLAR_GPU_HIP)
   kernel<<<dim3(grid.x, grid.y, grid.z), threads, shared_bytes, stream>>>(
       static_cast<Params>(args)...);

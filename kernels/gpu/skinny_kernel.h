@@ -81,6 +81,7 @@ class SkinnyBlock {
       }
     }
     gpu::WaitForPrevious();
+    gpu::ReleaseNext();  // not earlier: x would come behind the next kernel's weights
     const int own = (slices + kWaves - 1) / kWaves, group = l.group >> gated;
     [[maybe_unused]] int stage = 0;
 #pragma unroll 1
@@ -385,10 +386,9 @@ class SkinnyBlock {
 };
 
 template <class W, int kWave, int kHalves, int kAll>
-GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, kAll > 0 ? 3 : 2)
+GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
     SkinnyKernel(const SkinnyParams params, const SkinnyLayout layout) {
   if constexpr (gpu::RunsWave<kWave>()) {
-    gpu::ReleaseNext();
     SkinnyBlock<W, kWave, kHalves, kAll>(params, layout).Run();
   }
 }
