@@ -96,6 +96,14 @@ class Demo(unittest.TestCase):
                 self.assertEqual(answers[i]["logprobs"]["token_logprobs"], alone["logprobs"]["token_logprobs"])
 
 
+class DemoDense(unittest.TestCase):
+    def test_one_group_answers(self):
+        with Server("name: demo-dense\nsource: {builtin: demo-dense}\n") as server:
+            self.assertEqual(rows_of(server.status()), {("full_attention", 0): "CPU_PAGED"})
+            self.assertEqual(ask(server, "What is 7+5?", model="demo-dense"), "12")
+            self.assertEqual(ask(server, "Ann has a red ball. Bob has a blue cup. What does Bob have?", model="demo-dense"), "Bob has a blue cup.")
+
+
 class Streams(unittest.TestCase):
     def read_stream(self, server, results, i, tokens=400):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)

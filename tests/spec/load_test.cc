@@ -238,7 +238,7 @@ TEST(Origins, FromAManifestStartWithTheFieldPath) {
 }
 
 TEST(LoadSpecFile, ReadsTheSamples) {
-  for (const char* name : {"demo.yaml", "smollm2.yaml", "inferencemodel.yaml"}) {
+  for (const char* name : {"demo.yaml", "demo-dense.yaml", "smollm2.yaml", "inferencemodel.yaml"}) {
     Result<Spec> spec = LoadSpecFile(std::string(ASHLAR_SOURCE_DIR "/manifests/samples/") + name);
     EXPECT_TRUE(spec.ok()) << Text(spec.problems());
   }

@@ -1,4 +1,4 @@
-"""The corpus of the demo model: a template grammar whose answers can be checked.
+"""The corpus of the built-in models: a template grammar whose answers can be checked.
 
     python3 corpus.py [SEED] [N]      prints N sample documents
 

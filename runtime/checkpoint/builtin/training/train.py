@@ -1,6 +1,6 @@
-"""Trains the demo model and writes the folder that is linked into the binary.
+"""Trains the built-in models and writes the folders that are linked into the binary.
 
-    python3 train.py OUT       needs one GPU, torch, transformers, tokenizers; about eight minutes
+    python3 train.py OUT [NAME...]       needs one GPU, torch, transformers, tokenizers; about eight minutes for `demo`
 
 Everything follows from SEED: tokenizer, corpus, initial weights, order. Weights are rounded to bf16; the evaluation runs on the
 rounded weights, on questions that training never saw where the corpus can tell (sums), or met by chance only (look-ups).
@@ -20,16 +20,19 @@ SEED, CONTEXT, VOCAB = 20261129, 1024, 1024
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 COMMON = dict(vocab_size=VOCAB, max_position_embeddings=CONTEXT, rms_norm_eps=1e-6, bos_token_id=None, eos_token_id=2, pad_token_id=0,
               tie_word_embeddings=True, attention_bias=False)
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 MODELS = {
     # five sliding layers to one full: two KV groups
     "demo": dict(kind="gemma3_text", hidden_size=128, intermediate_size=384, num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=2,
                  head_dim=32, query_pre_attn_scalar=32, sliding_window=32, hidden_activation="gelu_pytorch_tanh",
                  layer_types=["sliding_attention"] * 3 + ["full_attention"] + ["sliding_attention"] * 2,
-                 rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10000.0},
-                                  "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
+                 rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE}),
+    # full attention only: one KV group
+    "demo-dense": dict(kind="qwen3", hidden_size=64, intermediate_size=192, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                       head_dim=32, rope_parameters=ROPE),
 }
 BATCH, WARMUP, RATE = 96, 200, 4e-3
-STEPS = {"demo": 9000}
+STEPS = {"demo": 9000, "demo-dense": 9000}
 SHARDS, SHARD_DOCUMENTS = 192, 9000
 
 
@@ -66,9 +69,9 @@ def encode_shard(arguments):
 
 
 def build(settings):
-    from transformers import AutoModelForCausalLM, Gemma3TextConfig
+    from transformers import AutoConfig, AutoModelForCausalLM
     settings = dict(settings)
-    config = {"gemma3_text": Gemma3TextConfig}[settings.pop("kind")](**COMMON, **settings)
+    config = AutoConfig.for_model(settings.pop("kind"), **COMMON, **settings)
     return AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
 
 
