@@ -28,11 +28,12 @@ MODELS = {
                  layer_types=["sliding_attention"] * 3 + ["full_attention"] + ["sliding_attention"] * 2,
                  rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE}),
     # full attention only: one KV group
-    "demo-dense": dict(kind="qwen3", hidden_size=64, intermediate_size=192, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+    "demo-dense": dict(kind="qwen3", hidden_size=96, intermediate_size=240, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
                        head_dim=32, rope_parameters=ROPE),
 }
-BATCH, WARMUP, RATE = 96, 200, 4e-3
-STEPS = {"demo": 9000, "demo-dense": 9000}
+WARMUP, RATE = 200, 4e-3
+BATCH = {"demo": 96, "demo-dense": 48}
+STEPS = {"demo": 9000, "demo-dense": 11000}
 SHARDS, SHARD_DOCUMENTS = 192, 9000
 
 
@@ -101,7 +102,7 @@ def train(name, ids, learned):
     compiled = torch.compile(loss_of)
     begin = time.time()
     for step in range(steps):
-        at = torch.randint(len(ids) - CONTEXT - 1, (BATCH, 1), device="cuda", generator=starts) + span
+        at = torch.randint(len(ids) - CONTEXT - 1, (BATCH[name], 1), device="cuda", generator=starts) + span
         with torch.autocast("cuda", torch.bfloat16):
             loss = compiled(ids_gpu[at].long(), learned_gpu[at])
         loss.backward()
@@ -143,7 +144,7 @@ def evaluate(model, tokenizer, count=300):
         ids = tokenizer.encode(prompt + "<|im_start|>assistant\n").ids
         groups.setdefault(len(ids), []).append((task, ids, answer))
     for length, items in sorted(groups.items()):
-        batch = torch.tensor([ids for _, ids, _ in items], device="cuda")
+        batch = torch.tensor([ids for _, ids, _ in items], device=model.device)
         with torch.no_grad():
             out = model.generate(batch, attention_mask=torch.ones_like(batch), max_new_tokens=64, do_sample=False, eos_token_id=2, pad_token_id=0)
         for (task, _, answer), row in zip(items, out[:, length:].tolist()):
