@@ -76,7 +76,7 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) QuantizeKernel(const QuantizeParams p) {
 
 // Rows of whole eights of 16-bit values: a thread keeps its kKeep of them, and with kEarly a norm's
 // weights for them, which are there before the kernels ahead have ended.
-template <int kWave, int kKeep, bool kEarly>
+template <int kWave, int kThreads, int kKeep, bool kEarly>
 GPU_KERNEL void GPU_BOUNDS(kThreads) EightsQuantizeKernel(const QuantizeParams p) {
   gpu::ReleaseNext();
   const int token = gpu::BlockX(), first = 8 * gpu::ThreadX();
@@ -145,16 +145,19 @@ gpu::Error LaunchQuantize(int wave, gpu::Stream stream, const MatmulParams& p, c
                    const_cast<float*>(F8Scales(p, to))};
   return gpu::WithWave(wave, [&](auto width) {
     constexpr int kWave = width;
-    const auto launch = [&](void (*kernel)(QuantizeParams)) {
-      return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, kThreads,
-                         kThreads / kWave * sizeof(float), kernel, q);
+    const auto launch = [&](unsigned threads, void (*kernel)(QuantizeParams)) {
+      return gpu::Launch(stream, {static_cast<unsigned>(p.tokens)}, threads,
+                         threads / kWave * sizeof(float), kernel, q);
     };
-    constexpr int kOnce = 8 * kThreads;
     const bool eights = p.x_aligned && p.x_dtype != ASHLAR_F32 &&
                         reinterpret_cast<uintptr_t>(norm.weight) % 16 == 0;
-    if (eights && q.pitch <= 2 * kOnce) return launch(EightsQuantizeKernel<kWave, 2, true>);
-    if (eights && q.pitch <= 8 * kOnce) return launch(EightsQuantizeKernel<kWave, 8, false>);
-    return launch(QuantizeKernel<kWave>);
+    if (eights && q.pitch <= 2 * 8 * 256) {
+      return launch(256, EightsQuantizeKernel<kWave, 256, 2, true>);
+    }
+    if (eights && q.pitch <= 4 * 8 * 512) {
+      return launch(512, EightsQuantizeKernel<kWave, 512, 4, false>);
+    }
+    return launch(kThreads, QuantizeKernel<kWave>);
   });
 }
 
