@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kAlignment = 64;  // each array begins on a cache line
 
 constexpr int64_t kLeastStride = 64;
-constexpr int kPromptTokens = 64;     // between shapes of prompts: what kernels work in
-constexpr int kLongestPrompt = 1024;  // a longer one keeps the device busy while ops are started
+constexpr int kPromptTokens = 64;    // between shapes of prompts: what kernels work in
+constexpr int kLongestPrompt = 256;  // beyond it tokens cost more than weights: none run in vain
 constexpr ashlar_draw kGreedy{.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .uniform = 0};
 
 int64_t Padded(int64_t count, int64_t size) { return RoundUp(count * size, kAlignment); }

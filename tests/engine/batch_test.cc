@@ -138,8 +138,8 @@ TEST_F(BatchTest, OtherPromptsHaveNoShape) {
   EXPECT_FALSE(batch->ShapeFor(std::vector{part}));
   EXPECT_FALSE(batch->ShapeFor(std::vector{Prompt(100), Prompt(100)}));
   EXPECT_FALSE(batch->ShapeFor(std::vector{Slices(1)[0], Prompt(100)}));
-  EXPECT_TRUE(batch->ShapeFor(std::vector{Prompt(1024)}));
-  EXPECT_FALSE(batch->ShapeFor(std::vector{Prompt(1025)}));
+  EXPECT_TRUE(batch->ShapeFor(std::vector{Prompt(256)}));
+  EXPECT_FALSE(batch->ShapeFor(std::vector{Prompt(257)}));
   EXPECT_FALSE(Make(1)->ShapeFor(std::vector{Prompt(100)}));
 }
 

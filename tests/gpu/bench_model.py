@@ -289,6 +289,7 @@ class Run:
         for _ in range(2):
             with Server(self.bundle, spec, log, limit / 2) as server:
                 self.note(name, {"row": "start", "seconds": round(server.seconds, 3), "phases": server.phases()})
+                server.await_warm()  # a trial of kernels holds memory while it runs
                 used = device_mib()
                 if used is not None:
                     own = (used - before) - server.memory_bytes() / (1 << 20)
