@@ -115,10 +115,11 @@ struct AttentionMath {
 #pragma unroll
         for (int slot = 0; slot < kSlots; ++slot) {
           if (!Uses(slot)) continue;
-          // A row that needs not follow stays: what becomes of it does not depend on others.
+          // A row that needs not follow stays, bit for bit: it does not depend on others.
           const float largest = RowMax<kWave>(Largest(r, slot)), before = top[r][slot];
-          if ((largest - before) * scale > kSlack) top[r][slot] = largest;
-          shrink[r][slot] = gpu::Exp2(before * scale - Base(top[r][slot], scale));
+          if (!((largest - before) * scale > kSlack)) continue;
+          top[r][slot] = largest;
+          shrink[r][slot] = gpu::Exp2(before * scale - Base(largest, scale));
         }
       }
     }
