@@ -72,6 +72,7 @@ class StepBlock {
     gpu::SyncBlock();
     AwaitCluster();  // before anything is put into another block
     gpu::WaitForPrevious();
+    gpu::ReleaseNext();  // no sooner, or kernels further on would take room from this one's next
     if (unit_ <= last_ || brings_) Prepare();
     math_.Begin(p_.attention, rows_, 0);
 #pragma unroll 1
@@ -308,7 +309,6 @@ template <class Stored, int kHeadDim, int kRanks>
 __global__ void __launch_bounds__(StepShape<Stored, kHeadDim, kRanks>::kThreads, 2)
     StepKernel(const __grid_constant__ StepParams params) {
 #if defined(ASHLAR_HOPPER)
-  gpu::ReleaseNext();
   using Shared = typename StepShape<Stored, kHeadDim, kRanks>::Shared;
   auto& shared = *reinterpret_cast<Shared*>(gpu::SharedMemory());
   StepBlock<Stored, kHeadDim, kRanks>(params, shared).Run();
