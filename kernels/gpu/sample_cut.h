@@ -61,7 +61,6 @@ struct Sum {
 
 // What is looked at.
 enum class Looked {
-  kGroups,  // the groups that are staged, each by its best and its number
   kStaged,  // logits that are staged
   kRow
 };
@@ -72,9 +71,8 @@ struct RowCut {
   RowShared& s;
   const Settings settings;
   const float* logits;  // of the row
-  const Group* groups;
   const int thread = gpu::ThreadX();
-  Looked looked = Looked::kGroups;
+  Looked looked = Looked::kStaged;
   float best = 0;     // of the row
   uint64_t from = 0;  // ranks from here up are all looked at
 
@@ -85,9 +83,7 @@ struct RowCut {
     return static_cast<uint64_t>(FromBits(group.rest) * settings.Weight(group.best, best) *
                                  kMassUnit);
   }
-  GPU_DEVICE uint64_t MassOf(uint64_t rank) const {
-    return looked == Looked::kGroups ? MassOf(groups[IdOf(rank)]) : LogitMass(LogitOf(rank));
-  }
+  GPU_DEVICE uint64_t MassOf(uint64_t rank) const { return LogitMass(LogitOf(rank)); }
   GPU_DEVICE void AddMass(int at, uint64_t mass) const {
     const uint32_t low = static_cast<uint32_t>(mass);
     const uint32_t sum = gpu::AtomicAdd(&s.low[at], low) + low;
@@ -147,7 +143,7 @@ struct RowCut {
     gpu::SyncBlock();
     looked = Looked::kRow;
     if (settings.top_k == 0 && settings.top_p == 1) return;  // KeepBest is not called
-    uint64_t least = 0;  // with its bits turned
+    uint64_t least = 0;                                      // with its bits turned
     ForEach([&](uint64_t rank) { least = ~rank > least ? ~rank : least; });
     from = ~BlockReduce<kWave>(least, s.scratch, Greater{});
   }

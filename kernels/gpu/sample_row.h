@@ -17,7 +17,7 @@ class RowDraw {
         group_count_(p.slices * kSliceGroups),
         groups_(p.groups + int64_t{gpu::BlockX()} * group_count_),
         cut_{p, shared, Settings(p.draws[gpu::BlockX()], p.vocab),
-             p.logits + int64_t{gpu::BlockX()} * p.pitch, groups_} {}
+             p.logits + int64_t{gpu::BlockX()} * p.pitch} {}
 
   GPU_DEVICE int32_t Draw() {
     gpu::WaitForPrevious();
@@ -34,7 +34,7 @@ class RowDraw {
   }
 
  private:
-  // The row's best, whose id is known of greedy draws alone. Stages the groups, if all have room.
+  // The row's best, whose id is known of greedy draws alone.
   GPU_DEVICE uint64_t FindBest() {
     constexpr int kAtOnce = 4;
     uint64_t best = 0, least = 0;  // the least with its bits turned
@@ -51,7 +51,6 @@ class RowDraw {
         const int i = first + j * kRowThreads;
         if (i >= group_count_) break;
         const uint64_t rank = RankOf(group[j].best, i);
-        if (i < kMostStaged) s_.staged[i] = rank;
         const uint64_t own = cut_.settings.greedy
                                  ? RankOf(group[j].best, static_cast<int32_t>(group[j].rest))
                                  : rank;
@@ -59,7 +58,6 @@ class RowDraw {
         if (group[j].best > -kLargestFloat) least = ~rank > least ? ~rank : least;
       }
     }
-    if (thread_ == 0) s_.staged_size = group_count_ < kMostStaged ? group_count_ : kMostStaged;
     if (cut_.settings.top_k > 0 || cut_.settings.top_p < 1) {
       cut_.from = ~BlockReduce<kWave>(least, s_.scratch, Greater{});
     }
@@ -87,56 +85,41 @@ class RowDraw {
     // What weighs less than min_p counts in the mass of the top_k all the same.
     if (cut_.settings.min_p > 0 && !(counts && weighs)) floor = cut_.best + cut_.settings.min_depth;
     if (counts) {
-      floor = fmaxf(floor, FloorOfBest());
-    } else if (weighs) {
-      // A part of what may be left out is more than all logits weigh that are so deep.
+      floor = fmaxf(floor, FloorOf<false>(static_cast<uint64_t>(cut_.settings.top_k)));
+    } else if (weighs) {  // all but a part of what may be left out
       const double spare = 0.25 * (1 - double{cut_.settings.top_p}) * static_cast<double>(total);
-      const float share = static_cast<float>(spare) / (kMassUnit * static_cast<float>(p_.vocab));
-      const float near = cut_.best + log2f(share) / cut_.settings.per_logit;
-      if (GroupsFrom(near) <= static_cast<uint64_t>(kFew)) {
-        floor = fmaxf(floor, near);
-      } else {  // the best groups that hold all but that part
-        if (group_count_ > kMostStaged) return false;
-        const uint64_t enough = total - static_cast<uint64_t>(spare);
-        if (!cut_.KeepBest(kNoMass, enough, true)) return false;
-        floor = fmaxf(floor, LogitOf(s_.cut));
-      }
+      floor = fmaxf(floor, FloorOf<true>(total - static_cast<uint64_t>(spare)));
     }
     return Stage(floor);
   }
 
-  // A bound that the best of top_k groups reach, and so as many logits: the lower end of a band of
-  // groups' best. Minus infinity when there are not so many groups.
-  GPU_DEVICE float FloorOfBest() const {
+  // A bound that the best of so many groups reach, or of groups that weigh so much, and so as many
+  // logits: the lower end of a band of groups' best. Minus infinity when there are not so many.
+  template <bool kWeigh>
+  GPU_DEVICE float FloorOf(uint64_t enough) {
     const float scale = (kRowThreads - 1) / (cut_.best - LogitOf(cut_.from));
-    s_.count[thread_] = 0;
+    s_.count[thread_] = s_.low[thread_] = s_.high[thread_] = 0;
     if (thread_ == 0) s_.band = -1;
     gpu::SyncBlock();
 #pragma unroll 2
     for (int i = thread_; i < group_count_; i += kRowThreads) {
-      const float best = groups_[i].best;
-      if (!(best > -kLargestFloat)) continue;
-      const float band = fminf((cut_.best - best) * scale, kRowThreads - 1);
-      gpu::AtomicAdd(&s_.count[static_cast<int>(band)], 1u);
+      const Group group = groups_[i];
+      if (!(group.best > -kLargestFloat)) continue;
+      const int band = static_cast<int>(fminf((cut_.best - group.best) * scale, kRowThreads - 1));
+      if constexpr (kWeigh) {
+        cut_.AddMass(band, cut_.MassOf(group));
+      } else {
+        gpu::AtomicAdd(&s_.count[band], 1u);
+      }
     }
     gpu::SyncBlock();
-    const uint32_t own = s_.count[thread_], most = static_cast<uint32_t>(cut_.settings.top_k);
-    uint32_t all = 0;
-    const uint32_t before =
-        BlockSumBefore<kWave>(own, reinterpret_cast<uint32_t*>(s_.scratch), &all);
-    if (before < most && before + own >= most) s_.band = thread_;
+    const uint64_t own = kWeigh ? cut_.MassAt(thread_) : s_.count[thread_];
+    uint64_t all = 0;
+    const uint64_t before = BlockSumBefore<kWave>(own, s_.scratch, &all);
+    if (before < enough && before + own >= enough) s_.band = thread_;
     gpu::SyncBlock();
     const float lower = static_cast<float>(s_.band) + 1.5f;  // half a band for rounding
     return s_.band < 0 ? -INFINITY : cut_.best - lower / scale;
-  }
-
-  GPU_DEVICE uint64_t GroupsFrom(float floor) const {
-    uint64_t count = 0;
-#pragma unroll 2
-    for (int i = thread_; i < group_count_; i += kRowThreads) {
-      count += groups_[i].best >= floor ? 1 : 0;
-    }
-    return BlockReduce<kWave>(count, s_.scratch, Sum{});
   }
 
   // Brings the logits from `floor` up into shared memory. False when they are too many.
