@@ -45,6 +45,7 @@ class MatmulProducer {
     gpu::WaitForPrevious();
 #pragma unroll 1
     for (int stage = 0; stage < early; ++stage, late.Next()) CopyX(stage, late);
+    gpu::ReleaseNext();
     Ring<Shape::kStages> ring;
 #pragma unroll 1
     for (int unit = first + early; unit < end; ++unit, place.Next(), ring.Next()) {
@@ -167,7 +168,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   static_assert(sizeof(MatmulShared<Shape>) + 1024 <= Shape::kSharedBytes);
   auto& shared =
       *reinterpret_cast<MatmulShared<Shape>*>(memory + (-gpu::SharedAddress(memory) & 1023));
-  gpu::ReleaseNext();
   if (gpu::ThreadX() == 0) {
     PrefetchMap(&weight_map);
     PrefetchMap(&x_map);
