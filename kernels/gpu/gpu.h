@@ -176,6 +176,7 @@ inline bool LaunchesOverlap() {
 
 // Prepares a kernel for launches with so much dynamic shared memory.
 inline Error AskForShared(const void* kernel, size_t bytes) {
+  if (bytes == 0) return kSuccess;
 #if !defined(ASHLAR_GPU_HIP)
   // Blocks of kernels that want other parts of a multiprocessor's memory shared never meet there.
   const Error error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
