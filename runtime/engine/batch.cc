@@ -131,9 +131,10 @@ std::optional<StepShape> Batch::ShapeFor(std::span<const Slice> slices) const {
 }
 
 StepShape Batch::IdleShape(int sequences, int tokens) const {
-  StepShape shape{sequences, sequences * tokens, {}};
+  StepShape shape{sequences, tokens, {}};
+  const int longest = CeilDiv(tokens, sequences);
   for (int g = 0; g < cache_.groups(); ++g) {
-    const int64_t blocks = CeilDiv<int64_t>(tokens, cache_.shape(g).kernel_block_tokens);
+    const int64_t blocks = CeilDiv<int64_t>(longest, cache_.shape(g).kernel_block_tokens);
     shape.table_strides.push_back(std::min(std::max(blocks, kLeastStride), LargestStride(g)));
   }
   return shape;
@@ -167,12 +168,12 @@ void Batch::FillTokens(std::span<const Slice> slices, const StepShape* shape) {
   int idle = 0, idle_tokens = 0;
   if (shape != nullptr) {
     idle = shape->sequences - input.sequences;
-    idle_tokens = idle > 0 ? (shape->tokens - input.tokens) / idle : 0;
+    idle_tokens = shape->tokens - input.tokens;
     input.sequences = shape->sequences;
     input.tokens = shape->tokens;
     input.logit_rows += idle;
     input.max_query = shape->tokens - shape->sequences + 1;  // whatever it is filled with
-    input.max_context = std::max(input.max_context, idle_tokens);
+    if (idle > 0) input.max_context = std::max(input.max_context, CeilDiv(idle_tokens, idle));
   }
   const int32_t* ids_address = nullptr;
   int32_t* ids = Place(input.tokens, &ids_address);
@@ -196,12 +197,14 @@ void Batch::FillTokens(std::span<const Slice> slices, const StepShape* shape) {
     logit_tokens += slice.logits;
     draws = std::fill_n(draws, slice.logits, DrawOf(sequence));
   }
-  for (int i = 0; i < idle; ++i) {
-    std::fill_n(ids + token, idle_tokens, 0);
-    std::iota(positions + token, positions + token + idle_tokens, 0);
-    token += idle_tokens;
+  for (; idle > 0; --idle) {
+    const int own = CeilDiv(idle_tokens, idle);
+    idle_tokens -= own;
+    std::fill_n(ids + token, own, 0);
+    std::iota(positions + token, positions + token + own, 0);
+    token += own;
     *query_start++ = token;
-    *context++ = idle_tokens == 1 ? 0 : idle_tokens;  // attention leaves out the single ones
+    *context++ = own == 1 ? 0 : own;  // attention leaves out the single ones
     *logit_tokens++ = token - 1;
     *draws++ = kGreedy;
   }

@@ -15,9 +15,9 @@
 namespace ashlar {
 
 // A step made larger than its slices, so that all of one shape have their arrays at the same
-// addresses and one graph runs them. What fills it up are idle sequences, alike in length: they
-// write to no block, attend to nothing when they have one token, and each has a row of logits,
-// which nobody reads.
+// addresses and one graph runs them. What fills it up are idle sequences, alike in length but for a
+// token: they write to no block, attend to nothing when they have one token, and each has a row of
+// logits, which nobody reads.
 struct StepShape {
   int sequences = 0, tokens = 0;       // idle ones included
   std::vector<int64_t> table_strides;  // kernel blocks, by KV group
@@ -46,7 +46,7 @@ class Batch {
   // The smallest of a few shapes that holds these slices: single tokens, or one short prompt to its
   // end. None for others.
   std::optional<StepShape> ShapeFor(std::span<const Slice> slices) const;
-  // What a single idle sequence of so many tokens, or so many of one token, make up.
+  // What so many idle sequences make up, of so many tokens in all.
   StepShape IdleShape(int sequences, int tokens) const;
   // Sequences in the order of the slices; logits rows too. Valid until the next call.
   Result<const StepArrays*> Fill(std::span<const Slice> slices, const StepShape* shape = nullptr);

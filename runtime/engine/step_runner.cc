@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
+
 namespace ashlar {
 namespace {
 
@@ -50,12 +52,13 @@ Result<std::unique_ptr<StepRunner>> StepRunner::Create(const Plan& plan, const D
 
 void StepRunner::AddSize(int tokens) {
   if (tokens <= options_.max_sequences) {
-    sizes_[tokens].top = batch_->IdleShape(tokens, 1);
+    sizes_[tokens].top = batch_->IdleShape(tokens, tokens);
     return;
   }
-  const int longest = static_cast<int>(std::min<int64_t>(tokens, plan_.context_length));
-  const int prompts = std::min(tokens / longest, options_.max_sequences);
-  sizes_[tokens].top = batch_->IdleShape(prompts, longest);
+  const int64_t most = plan_.context_length * options_.max_sequences;
+  const auto filled = static_cast<int>(std::min<int64_t>(tokens, most));
+  const auto prompts = static_cast<int>(CeilDiv<int64_t>(filled, plan_.context_length));
+  sizes_[tokens].top = batch_->IdleShape(prompts, filled);
 }
 
 void StepRunner::ListSizes() {
