@@ -229,7 +229,9 @@ int EventRecord(ashlar_device* device, ashlar_stream* stream, ashlar_event* even
 
 int EventWait(ashlar_device* device, ashlar_event* event) {
   if (Checked(gpu::UseDevice(device->index), "event_wait") != ASHLAR_OK) return ASHLAR_FAILED;
-  return Checked(gpu::Wait(reinterpret_cast<gpu::Event>(event)), "event_wait");
+  const gpu::Error error = gpu::Wait(reinterpret_cast<gpu::Event>(event));
+  if (Checked(TakeHeldError(device), "qkv_prepare") != ASHLAR_OK) return ASHLAR_FAILED;
+  return Checked(error, "event_wait");
 }
 
 }  // namespace ashlar::gpu_kernels
