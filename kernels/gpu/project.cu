@@ -104,7 +104,9 @@ int RunWhole(ProjectCall& c) {
                                     : static_cast<const char*>(parts[0].data) +
                                           p.rows * p.pitch * ElementBytes(c.type);
     p.scales[0] = parts[0].scales;
-    p.scales[1] = parts.size() == 2 ? parts[1].scales : parts[0].scales + p.rows;
+    p.scales[1] = parts.size() == 2            ? parts[1].scales
+                  : parts[0].scales == nullptr ? nullptr
+                                               : parts[0].scales + p.rows;
     p.out = c.a.out.data;
     return launch();
   }
