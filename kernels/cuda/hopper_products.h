@@ -24,12 +24,6 @@ GPU_DEVICE uint64_t Operand(const void* shared, int group_bytes, int column_byte
   return kSwizzle128 | field(group_bytes) << 32 | field(column_bytes) << 16 |
          field(gpu::SharedAddress(shared));
 }
-// One whose rows of 16 bytes lie side by side, eight rows to a group. `chunk_bytes`: from 16 bytes
-// of k to the next 16.
-GPU_DEVICE uint64_t PlainOperand(const void* shared, int chunk_bytes, int group_bytes) {
-  const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
-  return field(group_bytes) << 32 | field(chunk_bytes) << 16 | field(gpu::SharedAddress(shared));
-}
 // The same `bytes` further on.
 GPU_DEVICE uint64_t Advance(uint64_t operand, int bytes) { return operand + (bytes >> 4); }
 

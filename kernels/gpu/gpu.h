@@ -174,7 +174,8 @@ inline bool LaunchesOverlap() {
 #endif
 }
 
-// Prepares a kernel for launches with so much dynamic shared memory.
+// Prepares a kernel for launches with so much dynamic shared memory; without any, what others share
+// is its cache.
 inline Error AskForShared(const void* kernel, size_t bytes) {
   if (bytes == 0) return kSuccess;
 #if !defined(ASHLAR_GPU_HIP)
@@ -400,8 +401,7 @@ GPU_DEVICE void Prefetch([[maybe_unused]] const void* from) {
 
 // Copies of 16 bytes into shared memory that may run on while the thread does; 16 zeros when not
 // `valid`, and then `from` is not read. WaitCopies<n> returns when all but the last n groups of the
-// calling thread are done; a SyncBlock then shows them to the others. CopyReused is for what the
-// block reads again soon.
+// calling thread are done; a SyncBlock then shows them to the others.
 GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
 #if defined(ASHLAR_GPU_HOST)
   CopyLater(to, from, valid);
@@ -413,17 +413,6 @@ GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
                : "memory");
 #else
   *static_cast<Vector*>(to) = valid ? *static_cast<const Vector*>(from) : Vector{};
-#endif
-}
-GPU_DEVICE void CopyReused(void* to, const void* from, bool valid) {
-#if defined(GPU_PTX)
-  const uint32_t shared = SharedAddress(to);
-  const int bytes = valid ? 16 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(from),
-               "r"(bytes)
-               : "memory");
-#else
-  CopyToShared(to, from, valid);
 #endif
 }
 GPU_DEVICE void CommitCopies() {
