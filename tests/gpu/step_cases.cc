@@ -155,7 +155,8 @@ Results Run(const Side& side, const Step& s) {
 
 }  // namespace
 
-// Tolerances as those of qkv_prepare and of attention alone.
+// Tolerances as those of qkv_prepare and of attention alone; out is rounded to bfloat16 too, which
+// is half a step of it.
 void StepCase(const Context& c) {
   const Step s = MakeStep(c);
   const Results want = Run(c.reference, s), got = Run(c.plugin, s);
