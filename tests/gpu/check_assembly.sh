@@ -14,7 +14,7 @@ amd() { # architecture, wave, matrix instruction or none
   local out=$work/$1.s
   clang++-19 -x hip --cuda-device-only -S --offload-arch="$1" -std=c++20 -O3 -DASHLAR_GPU_HIP -D__HIP_PLATFORM_AMD__ \
     -DASHLAR_WAVE="$2" -Iinclude -I. --rocm-path=/usr --rocm-device-lib-path="$work" ../tests/gpu/instances.cu -o "$out"
-  [ "$(grep -c "\.wavefront_size: $2" "$out")" = 5 ] || fail "$1: not five kernels of wave $2"
+  [ "$(grep -c "\.wavefront_size: $2" "$out")" = 6 ] || fail "$1: not six kernels of wave $2"
   local spills
   spills=$(grep -oE "\.vgpr_spill_count: +[0-9]+" "$out" | tr -s ' \n' ' ')
   if [ "$3" != none ]; then
