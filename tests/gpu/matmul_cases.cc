@@ -80,7 +80,7 @@ RandomWeight RandomWeight::Make(Random& random, bool halves, bool large) {
     w.desc.dtype[i] = dtype;
     if (mixed) w.desc.dtype[i] = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
     w.desc.rows[i] = huge                 ? random.Int(1000, 4000)
-                     : tall               ? random.Int(2200, 6000)
+                     : tall               ? random.Int(2200, 4000) / w.desc.parts
                      : random.Chance(0.5) ? 16 * random.Int(1, 6)
                                           : random.Int(1, 90);
     if (halves) w.desc.rows[i] = w.desc.parts == 1 ? 2 * w.desc.rows[i] : w.desc.rows[0];
@@ -108,11 +108,13 @@ const char* RandomWeight::Name() const {
 }
 
 int64_t RandomWeight::Tokens(Random& random, bool large) const {
-  // The host executor would take minutes.
-  if (rows > 2000 && !large) return random.Int(1, 4);
-  if (random.Chance(0.5)) return random.Int(1, 16);
-  if (random.Chance(0.1)) return random.Int(257, 300);
-  return random.Chance(0.5) ? random.Int(17, 64) : random.Int(65, large ? 256 : 150);
+  // The host executor multiplies so many values in a few seconds.
+  const int64_t most = large ? 300 : std::max<int64_t>(4, (6 << 20) / (rows * desc.cols));
+  const int64_t tokens = random.Chance(0.5)   ? random.Int(1, 16)
+                         : random.Chance(0.1) ? random.Int(257, 300)
+                         : random.Chance(0.5) ? random.Int(17, 64)
+                                              : random.Int(65, large ? 256 : 150);
+  return std::min(tokens, most);
 }
 
 bool MayNarrowX(const Side& side) { return side.table().name == std::string("cuda"); }
