@@ -31,13 +31,13 @@ GPU_BOTH int Slices(const SkinnyParams& p) {
 
 // How a block does its share, and the parts of its shared memory, in bytes from its begin.
 struct SkinnyLayout {
-  int each = 0;    // strips of out that a block has
-  int group = 0;   // strips of the weight that are added up at a time; even when gated
-  int chunk = 0;   // slices of x that a wave keeps at a time
-  int stages = 0;  // of each wave's ring: 6, 4 or 2, or all
-  bool at_once = false;
-  int x_pitch = 0;    // bytes between tokens of x
-  int sum_pitch = 0;  // floats between tokens of the sums; spreads them over the banks
+  int each = 0;          // strips of out that a block has
+  int group = 0;         // strips of the weight that are added up at a time; even when gated
+  int chunk = 0;         // slices of x that a wave keeps at a time
+  int stages = 0;        // of each wave's ring: 6, 4 or 2, or all
+  bool at_once = false;  // the ring holds all: SkinnyKernel<..., stages>
+  int x_pitch = 0;       // bytes between tokens of x
+  int sum_pitch = 0;     // floats between tokens of the sums; spreads them over the banks
   int x = 0, sums = 0, squares = 0, all = 0;
 };
 
@@ -183,13 +183,13 @@ class SkinnyBlock {
     constexpr int kBatch = 4;  // vectors of a lane on their way at once
     const int each = count * kXVectors, all = p.tokens * each;
 #pragma unroll 1
-    for (int begin = 0; begin < all; begin += kBatch * kWave) {
+    for (int done = 0; done < all; done += kBatch * kWave) {
       gpu::Vector value[kBatch];
       gpu::Four by[kBatch][2];
       int token[kBatch], at[kBatch];
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
-        const int i = begin + b * kWave + lane;
+        const int i = done + b * kWave + lane;
         token[b] = p.tokens == 1 ? 0 : i / each;
         at[b] = i - token[b] * each;
         const int slice = wave + (first + at[b] / kXVectors) * kWaves;
@@ -204,7 +204,7 @@ class SkinnyBlock {
       }
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
-        if (begin + b * kWave >= all) break;
+        if (done + b * kWave >= all) break;
         if (p.norm != nullptr) {
           float square = Norm(value[b], by[b]);
 #pragma unroll

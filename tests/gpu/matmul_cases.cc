@@ -67,10 +67,12 @@ RandomWeight RandomWeight::Make(Random& random, bool halves, bool large) {
   const bool huge = large && random.Chance(0.3);
   const bool tall = random.Chance(0.1);           // more rows than a device's blocks take at once
   const bool deep = !tall && random.Chance(0.1);  // more of x than shared memory holds
+  const bool narrow = !huge && !tall && !deep && random.Chance(0.2);  // a block's whole share fits
   const bool mixed = dtype != ASHLAR_Q8_0 && random.Chance(0.2);
   w.desc.fp8 = dtype != ASHLAR_Q8_0 && random.Chance(0.3) ? 1 : 0;
   w.desc.parts = static_cast<int32_t>(halves ? random.Int(1, 2) : random.Int(1, 3));
   w.desc.cols = huge                   ? 32 * random.Int(30, 130)
+                : narrow               ? 32 * random.Int(33, 190)
                 : deep                 ? 32 * random.Int(75, 450)
                 : dtype == ASHLAR_Q8_0 ? 32 * random.Int(1, tall ? 4 : 20)
                 : tall                 ? 8 * random.Int(1, 20)
@@ -81,6 +83,7 @@ RandomWeight RandomWeight::Make(Random& random, bool halves, bool large) {
     if (mixed) w.desc.dtype[i] = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
     w.desc.rows[i] = huge                 ? random.Int(1000, 4000)
                      : tall               ? random.Int(2200, 4000) / w.desc.parts
+                     : narrow             ? random.Int(1, 16)
                      : random.Chance(0.5) ? 16 * random.Int(1, 6)
                                           : random.Int(1, 90);
     if (halves) w.desc.rows[i] = w.desc.parts == 1 ? 2 * w.desc.rows[i] : w.desc.rows[0];
@@ -110,6 +113,7 @@ const char* RandomWeight::Name() const {
 int64_t RandomWeight::Tokens(Random& random, bool large) const {
   // The host executor multiplies so many values in a few seconds.
   const int64_t most = large ? 300 : std::max<int64_t>(4, (6 << 20) / (rows * desc.cols));
+  if (rows <= 48 && desc.cols > 1024) return random.Int(1, 8);
   const int64_t tokens = random.Chance(0.5)   ? random.Int(1, 16)
                          : random.Chance(0.1) ? random.Int(257, 300)
                          : random.Chance(0.5) ? random.Int(17, 64)
