@@ -1,52 +1,15 @@
-// What Hopper (sm_90a) alone has, each instruction behind one small function: barriers in shared
-// memory, the bulk tensor copy engine, registers handed from warps to warps. Only code between
-// ASHLAR_HOPPER may call them.
+// What Hopper (sm_90a) alone has, each instruction behind one small function: the bulk tensor copy
+// engine, registers handed from warps to warps. Only its own code between ASHLAR_HOPPER may call
+// them.
 #pragma once
 
 #include <cuda.h>
 
-#include "gpu/gpu.h"
+#include "hopper_barrier.h"
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define ASHLAR_HOPPER 1
+#if defined(ASHLAR_HOPPER)
 
 namespace ashlar::hopper {
-
-// A barrier in shared memory. A phase ends when `arrivals` have arrived and all bytes that copies
-// were expected to bring are there; phases have parity 0, 1, 0...
-using Barrier = uint64_t;
-
-GPU_DEVICE void InitBarrier(Barrier* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(gpu::SharedAddress(barrier)),
-               "r"(arrivals)
-               : "memory");
-}
-// Shows initialised barriers to the copy engine.
-GPU_DEVICE void FenceBarriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-GPU_DEVICE void Arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(gpu::SharedAddress(barrier))
-               : "memory");
-}
-GPU_DEVICE void ArriveExpecting(Barrier* barrier, int bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gpu::SharedAddress(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-// Returns when the phase of this parity has ended.
-GPU_DEVICE void Wait(Barrier* barrier, int parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}\n" ::"r"(gpu::SharedAddress(barrier)),
-      "r"(parity)
-      : "memory");
-}
 
 // Orders this thread's ordinary writes to shared memory before later reads of the tensor cores and
 // the copy engine.

@@ -1,16 +1,28 @@
 // Blocks that run side by side and put results into each other's shared memory.
 #pragma once
 
-#include "hopper.h"
+#include "hopper_barrier.h"
 
 namespace ashlar::hopper {
 
 // As gpu::Launch, in clusters of `blocks` neighbouring blocks.
 template <class... Params, class... Args>
-gpu::Error LaunchClusters(gpu::Stream stream, unsigned blocks, gpu::Grid grid, unsigned threads,
-                          size_t shared_bytes, void (*kernel)(Params...), Args... args) {
+gpu::Error LaunchClusters([[maybe_unused]] gpu::Stream stream, unsigned blocks, gpu::Grid grid,
+                          unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
+                          Args... args) {
+#if defined(ASHLAR_GPU_HOST)
+  const auto run = [&] { kernel(static_cast<Params>(args)...); };
+  gpu::RunGrid(grid, threads, shared_bytes, run, blocks);
+  return gpu::kSuccess;
+#else
   const gpu::Error error = gpu::AskForShared(reinterpret_cast<const void*>(kernel), shared_bytes);
   if (error != gpu::kSuccess) return error;
+  constexpr unsigned kMostPortable = 8;
+  if (blocks > kMostPortable) {
+    const gpu::Error allowed =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (allowed != gpu::kSuccess) return allowed;
+  }
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
@@ -25,9 +37,23 @@ gpu::Error LaunchClusters(gpu::Stream stream, unsigned blocks, gpu::Grid grid, u
   config.attrs = attributes;
   config.numAttrs = 2;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+#endif
 }
 
-#if defined(ASHLAR_HOPPER)
+#if defined(ASHLAR_GPU_HOST)
+
+inline int ClusterRank() { return gpu::CurrentThread().rank; }
+inline void ArriveCluster() { gpu::ArriveCluster(); }
+inline void AwaitCluster() { gpu::AwaitCluster(); }
+inline void StoreAt(float* place, Barrier* barrier, int rank, float first, float second) {
+  const float values[2] = {first, second};
+  gpu::StoreLater(place, barrier, rank, values, sizeof values);
+}
+inline void StoreAt(float* place, Barrier* barrier, int rank, const gpu::Four& values) {
+  gpu::StoreLater(place, barrier, rank, &values, sizeof values);
+}
+
+#elif defined(ASHLAR_HOPPER)
 
 GPU_DEVICE int ClusterRank() {
   int rank;

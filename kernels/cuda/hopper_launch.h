@@ -19,9 +19,6 @@ constexpr int TileKeys(int head_dim) {
   return head_dim == 256 ? AttentionShape<256>::kKeys : AttentionShape<128>::kKeys;
 }
 
-// Whether this binary has the kernel's code for the device.
-bool RunsOn(int device);
-
 gpu::Error LaunchBF16(const AttentionLaunch& launch, const AttentionParams& params);
 gpu::Error LaunchF16(const AttentionLaunch& launch, const AttentionParams& params);
 // After it, when tiles may have parts.

@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "gpu/platform.h"
-#include "hopper_attention.h"
 #include "hopper_step.h"
 
 namespace ashlar::gpu_kernels {

@@ -306,8 +306,8 @@ class StepBlock {
 #endif
 
 template <class Stored, int kHeadDim, int kRanks>
-__global__ void __launch_bounds__(StepShape<Stored, kHeadDim, kRanks>::kThreads, 2)
-    StepKernel(const __grid_constant__ StepParams params) {
+GPU_KERNEL void GPU_BOUNDS(StepShape<Stored, kHeadDim, kRanks>::kThreads, 2)
+    StepKernel(GPU_GRID_CONSTANT const StepParams params) {
 #if defined(ASHLAR_HOPPER)
   using Shared = typename StepShape<Stored, kHeadDim, kRanks>::Shared;
   auto& shared = *reinterpret_cast<Shared*>(gpu::SharedMemory());

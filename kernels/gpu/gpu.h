@@ -38,6 +38,8 @@ using DeviceProperties = cudaDeviceProp;
 #else
 #define GPU_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
 #endif
+// Of a kernel's parameter that is read where the launch left it: NVIDIA's alone.
+#define GPU_GRID_CONSTANT __grid_constant__
 #define GPU_DEVICE __device__ __forceinline__
 // Of what is rarely needed: kept out of the way of the code around its calls.
 #if defined(ASHLAR_GPU_HIP)

@@ -16,6 +16,7 @@
 
 #define GPU_KERNEL
 #define GPU_BOUNDS(...)
+#define GPU_GRID_CONSTANT
 #define GPU_DEVICE inline
 #define GPU_APART inline
 #define GPU_BOTH inline
@@ -75,8 +76,10 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// Runs body once a thread of every block. 0 < threads <= 1024.
-void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body);
+// Runs body once a thread of every block, neighbouring blocks of a cluster together. 0 < threads <=
+// 1024.
+void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body,
+             unsigned cluster = 1);
 
 template <class... Params, class... Args>
 Error Launch(Stream, Grid grid, unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
@@ -90,6 +93,7 @@ Error Launch(Stream, Grid grid, unsigned threads, size_t shared_bytes, void (*ke
 struct ThreadState {
   int thread = 0, threads = 0;
   int block_x = 0, block_y = 0, block_z = 0, grid_x = 0, grid_y = 0;
+  int rank = 0;       // of the block in its cluster
   int exchanges = 0;  // of this thread so far: which half of its wave's slots comes next
   char* shared = nullptr;
   bool waited = false;  // for the kernels before
@@ -150,6 +154,15 @@ void SyncWave() {
 
 // All lanes hand in `given`; the last to arrive calls work(all of them, in lane order).
 void Together(int wave, void* given, void (*work)(void* const* all));
+
+// What the blocks of a cluster share. Stores into another block arrive as late as anybody can wait
+// for them; one that comes before the cluster has met, or after its block has ended, aborts.
+void ArriveCluster();
+void AwaitCluster();
+void InitBarrier(uint64_t* barrier, int arrivals);
+void ArriveExpecting(uint64_t* barrier, int bytes);
+void WaitPhase(uint64_t* barrier, int parity);
+void StoreLater(void* place, uint64_t* barrier, int rank, const void* values, size_t size);
 
 template <int kWave>
 constexpr bool RunsWave() {

@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -43,29 +44,70 @@ struct Copy {
   int64_t group;
 };
 
+// A barrier in shared memory, as the device keeps one: a phase ends when no arrivals and no bytes
+// are missing.
+struct Counted {
+  uint16_t arrivals : 15, phase : 1;  // of each phase; the parity of this one
+  uint16_t missing;
+  int32_t bytes;
+
+  bool HasPassed(int parity) const { return phase != parity; }
+  void Count() {
+    if (missing == 0 && bytes == 0) ++phase, missing = arrivals;
+  }
+};
+static_assert(sizeof(Counted) == sizeof(uint64_t));
+Counted* CountedAt(uint64_t* barrier) { return reinterpret_cast<Counted*>(barrier); }
+
 struct Fiber {
   ThreadState state;
+  int index = 0;            // among the threads of all blocks that run
   std::deque<Copy> copies;  // in the order of their groups
   int64_t group = 0;        // that a copy of now belongs to
   ucontext_t entry;
   void* point[5];  // where it stopped, as __builtin_setjmp keeps it
   bool started = false, done = true;
   Barrier* waits = nullptr;
-  uint64_t waits_for = 0;  // rounds of that barrier
+  uint64_t waits_for = 0;      // rounds of that barrier
+  uint64_t cluster_round = 0;  // that it has arrived for
+  const Counted* counted = nullptr;
+  int parity = 0;  // of the phase of `counted` that it waits for
   void* stack = nullptr;
   void* fake_stack = nullptr;
 
-  bool Runnable() const { return !done && (waits == nullptr || waits->rounds >= waits_for); }
+  bool Runnable() const {
+    if (done || (waits != nullptr && waits->rounds < waits_for)) return false;
+    return counted == nullptr || counted->HasPassed(parity);
+  }
+};
+
+struct Block {
+  Barrier barrier;
+  std::vector<char> memory;
+  char* shared = nullptr;
+  int left = 0;      // threads
+  bool met = false;  // it knows that the others of its cluster have begun
+};
+
+// Into the shared memory of another block, not carried out yet.
+struct Store {
+  Block* block;
+  void* to;
+  Counted* counts_on;
+  size_t size;
+  char values[16];
 };
 
 // The executor of one calling thread.
 struct Executor {
   std::vector<std::unique_ptr<Fiber>> fibers;  // kept from launch to launch
-  Barrier block;
+  std::vector<std::unique_ptr<Block>> blocks;  // that run: one, or those of a cluster by rank
+  Barrier cluster;
+  std::vector<Store> stores;
   std::vector<std::unique_ptr<Wave>> waves;
-  std::vector<char> shared;
   const std::function<void()>* body = nullptr;
-  int threads = 0, left = 0, direction = 1;
+  int threads = 0;  // of the blocks that run
+  int left = 0, direction = 1;
   int wave = 1;  // as the last exchange said
   Fiber* current = nullptr;
   void* home[5];
@@ -111,6 +153,10 @@ GPU_SWITCHES void SwitchHome(void** from) {
   Jump(executor.home);
 }
 
+Block& BlockOf(const Fiber* fiber) {
+  return *executor.blocks[static_cast<size_t>(fiber->state.rank)];
+}
+
 Fiber* RunnableAt(int thread) {
   Fiber* fiber = executor.fibers[static_cast<size_t>(thread)].get();
   return fiber->Runnable() ? fiber : nullptr;
@@ -133,9 +179,25 @@ Fiber* NextRunnable(int from) {
   return nullptr;
 }
 
+// Stores arrive when nothing else can go on.
+void CarryOutStores() {
+  if (executor.direction < 0) std::reverse(executor.stores.begin(), executor.stores.end());
+  for (const Store& store : executor.stores) {
+    if (store.block->left == 0) Abort("a store into a block that has ended");
+    std::memcpy(store.to, store.values, store.size);
+    store.counts_on->bytes -= static_cast<int32_t>(store.size);
+    store.counts_on->Count();
+  }
+  executor.stores.clear();
+}
+
 // Lets others run; returns when this fiber may go on.
 void Yield(Fiber* self) {
-  Fiber* next = NextRunnable(self->state.thread);
+  Fiber* next = NextRunnable(self->index);
+  if (next == nullptr && !executor.stores.empty()) {
+    CarryOutStores();
+    next = NextRunnable(self->index);
+  }
   if (next == self) return;
   if (next == nullptr && executor.left > 0) {
     Abort("some threads of a block wait at a barrier that the others do not reach");
@@ -171,6 +233,7 @@ void FiberMain() {
     (*executor.body)();
     if (!self->state.waited) Abort("a thread has not called WaitForPrevious");
     self->done = true;
+    --BlockOf(self).left;
     --executor.left;
     Yield(self);  // until the next block
   }
@@ -181,6 +244,7 @@ Fiber* NewFiber() {
   fiber->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (fiber->stack == MAP_FAILED) Abort("no memory for a stack");
+  fiber->index = static_cast<int>(executor.fibers.size());
   getcontext(&fiber->entry);
   fiber->entry.uc_stack.ss_sp = fiber->stack;
   fiber->entry.uc_stack.ss_size = kStackBytes;
@@ -190,23 +254,52 @@ Fiber* NewFiber() {
   return executor.fibers.back().get();
 }
 
-Wave& WaveOf(int wave, const ThreadState& state) {
+Wave& WaveOf(int wave, int thread) {
   executor.wave = wave;
-  const auto index = static_cast<size_t>(state.thread / wave);
+  const auto index = static_cast<size_t>(thread / wave);
   while (executor.waves.size() <= index) executor.waves.push_back(std::make_unique<Wave>());
   Wave& found = *executor.waves[index];
-  const int first = state.thread / wave * wave;
-  found.barrier.members = std::min(wave, state.threads - first);
+  found.barrier.members = std::min(wave, executor.threads - thread / wave * wave);
   return found;
 }
 
-void RunBlock() {
-  std::memset(executor.shared.data(), 0xff, executor.shared.size());
+void RunBlocks() {
+  for (const auto& block : executor.blocks) {
+    std::memset(block->memory.data(), 0xff, block->memory.size());
+  }
   executor.left = executor.threads;
   Fiber* first = NextRunnable(0);
   Leave(&executor.home_fake_stack, first->stack, kStackBytes);
   Switch(executor.home, first);
   Arrive(executor.home_fake_stack, nullptr, nullptr);
+}
+
+// Blocks first, first + 1.. of the grid's row.
+void StartBlocks(Grid grid, unsigned first, unsigned y, unsigned z) {
+  const int count = static_cast<int>(executor.blocks.size()), threads = executor.threads / count;
+  for (int i = 0; i < executor.threads; ++i) {
+    Fiber& fiber = *executor.fibers[static_cast<size_t>(i)];
+    Block& block = *executor.blocks[static_cast<size_t>(i / threads)];
+    block.barrier = {threads, 0, 0};
+    block.left = threads;
+    block.met = false;
+    fiber.state = {};
+    fiber.state.thread = i % threads;
+    fiber.state.threads = threads;
+    fiber.state.rank = i / threads;
+    fiber.state.block_x = static_cast<int>(first) + fiber.state.rank;
+    fiber.state.block_y = static_cast<int>(y);
+    fiber.state.block_z = static_cast<int>(z);
+    fiber.state.grid_x = static_cast<int>(grid.x);
+    fiber.state.grid_y = static_cast<int>(grid.y);
+    fiber.state.shared = block.shared;
+    fiber.copies.clear();
+    fiber.group = 0;
+    fiber.done = false;
+    fiber.waits = nullptr;
+    fiber.counted = nullptr;
+  }
+  executor.cluster = {executor.threads, 0, 0};
 }
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -226,11 +319,61 @@ void LearnHomeStack() {}
 
 ThreadState& CurrentThread() { return executor.current->state; }
 
-void SyncBlock() { ArriveAt(executor.block, executor.current); }
+void SyncBlock() { ArriveAt(BlockOf(executor.current).barrier, executor.current); }
+
+void ArriveCluster() {
+  executor.current->cluster_round = executor.cluster.rounds + 1;
+  if (++executor.cluster.arrived == executor.cluster.members) {
+    executor.cluster.arrived = 0;
+    ++executor.cluster.rounds;
+  }
+}
+
+void AwaitCluster() {
+  Fiber* self = executor.current;
+  self->waits = &executor.cluster;
+  self->waits_for = self->cluster_round;
+  if (!self->Runnable()) Yield(self);
+  self->waits = nullptr;
+  BlockOf(self).met = true;
+}
+
+void InitBarrier(uint64_t* barrier, int arrivals) {
+  const auto each = static_cast<uint16_t>(arrivals);
+  *CountedAt(barrier) = {each, 0, each, 0};
+}
+
+void ArriveExpecting(uint64_t* barrier, int bytes) {
+  Counted* counted = CountedAt(barrier);
+  counted->bytes += bytes;
+  if (counted->missing == 0) Abort("an arrival too many at a barrier");
+  --counted->missing;
+  counted->Count();
+}
+
+void WaitPhase(uint64_t* barrier, int parity) {
+  Fiber* self = executor.current;
+  self->counted = CountedAt(barrier);
+  self->parity = parity;
+  if (!self->Runnable()) Yield(self);
+  self->counted = nullptr;
+}
+
+void StoreLater(void* place, uint64_t* barrier, int rank, const void* values, size_t size) {
+  if (!BlockOf(executor.current).met) Abort("a store into a block that may not have begun");
+  Block* block = executor.blocks[static_cast<size_t>(rank)].get();
+  const auto there = [&](void* here) {
+    return block->shared + (static_cast<char*>(here) - executor.current->state.shared);
+  };
+  Store store{block, there(place), nullptr, size, {}};
+  store.counts_on = reinterpret_cast<Counted*>(there(barrier));
+  std::memcpy(store.values, values, size);
+  executor.stores.push_back(store);
+}
 
 const void* Exchange(int wave, const void* value, size_t size, int lane) {
   Fiber* self = executor.current;
-  Wave& shared = WaveOf(wave, self->state);
+  Wave& shared = WaveOf(wave, self->index);
   auto& slots = shared.slots[self->state.exchanges++ % 2];
   std::memcpy(slots[self->state.thread % wave], value, size);
   ArriveAt(shared.barrier, self);
@@ -260,46 +403,38 @@ void FinishCopies(int groups_left) {
 
 void Together(int wave, void* given, void (*work)(void* const* all)) {
   Fiber* self = executor.current;
-  Wave& shared = WaveOf(wave, self->state);
+  Wave& shared = WaveOf(wave, self->index);
   shared.given[self->state.thread % wave] = given;
   if (shared.barrier.arrived + 1 == shared.barrier.members) work(shared.given);
   ArriveAt(shared.barrier, self);
 }
 
-void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body) {
+void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body,
+             unsigned cluster) {
   if (threads == 0 || threads > kMaxThreads) Abort("a block has 1 to 1024 threads");
+  if (cluster == 0 || grid.x % cluster != 0) Abort("the grid is not of whole clusters");
+  if (cluster > 1 && threads % kMaxWave != 0) Abort("blocks of a cluster are of whole waves");
   if (executor.home_stack == nullptr) LearnHomeStack();
-  while (executor.fibers.size() < threads) NewFiber();
   executor.body = &body;
-  executor.threads = static_cast<int>(threads);
+  executor.threads = static_cast<int>(threads * cluster);
+  while (static_cast<int>(executor.fibers.size()) < executor.threads) NewFiber();
   executor.direction = -executor.direction;
   executor.wave = 1;
-  executor.shared.resize(shared_bytes + 16);
-  executor.block = {executor.threads, 0, 0};
   executor.waves.clear();
-  auto* shared =
-      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(executor.shared.data()) + 15) / 16 * 16);
+  executor.blocks.clear();
+  for (unsigned i = 0; i < cluster; ++i) {
+    auto block = std::make_unique<Block>();
+    block->memory.resize(shared_bytes + 16);
+    const auto from = reinterpret_cast<uintptr_t>(block->memory.data());
+    block->shared = reinterpret_cast<char*>((from + 15) / 16 * 16);
+    executor.blocks.push_back(std::move(block));
+  }
   for (unsigned z = 0; z < grid.z; ++z) {
     for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        for (int i = 0; i < executor.threads; ++i) {
-          Fiber& fiber = *executor.fibers[static_cast<size_t>(i)];
-          fiber.state = {i,
-                         executor.threads,
-                         static_cast<int>(x),
-                         static_cast<int>(y),
-                         static_cast<int>(z),
-                         static_cast<int>(grid.x),
-                         static_cast<int>(grid.y),
-                         0,
-                         shared,
-                         false};
-          fiber.copies.clear();
-          fiber.group = 0;
-          fiber.done = false;
-          fiber.waits = nullptr;
-        }
-        RunBlock();
+      for (unsigned x = 0; x < grid.x; x += cluster) {
+        StartBlocks(grid, x, y, z);
+        RunBlocks();
+        if (!executor.stores.empty()) Abort("stores into blocks that have ended");
       }
     }
   }

@@ -3,7 +3,7 @@
 namespace gpu {
 
 Error ReadFacts(int, Facts* facts) {
-  *facts = {.multiprocessors = 4, .wave = ASHLAR_GPU_HOST_WAVE, .shared_bytes = 160 << 10};
+  *facts = {.multiprocessors = 16, .wave = ASHLAR_GPU_HOST_WAVE, .shared_bytes = 160 << 10};
   std::strcpy(facts->name, "host executor");
   return kSuccess;
 }
