@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Compiles tests/gpu/instances.cu for each target that a compiler here knows and looks at the result:
 # the wave's width and, where there are matrix instructions, their use and no registers spilled. Exits 77, which ctest shows as
-# skipped, when there is neither clang 19 with HIP's headers nor nvcc.
+# skipped, when there is neither clang 19 with HIP's headers nor nvcc. What was compiled before comes from ccache.
 set -euo pipefail
 cd "$(dirname "$0")/../../kernels"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checked=0
+ccache=$(command -v ccache || true)
 
 fail() { echo "check_assembly: $*" >&2; exit 1; }
 
 amd() { # architecture, wave, matrix instruction or none
-  local out=$work/$1.s
-  clang++-19 -x hip --cuda-device-only -S --offload-arch="$1" -std=c++20 -O3 -DASHLAR_GPU_HIP -D__HIP_PLATFORM_AMD__ \
-    -DASHLAR_WAVE="$2" -Iinclude -I. --rocm-path=/usr --rocm-device-lib-path="$work" ../tests/gpu/instances.cu -o "$out"
+  local out=$work/$1.s optimize=-O3
+  [ "$3" != none ] || optimize=-O1 # registers are not looked at
+  $ccache clang++-19 -x hip --cuda-device-only -S --offload-arch="$1" -std=c++20 "$optimize" -DASHLAR_GPU_HIP \
+    -D__HIP_PLATFORM_AMD__ -DASHLAR_WAVE="$2" -Iinclude -I. --rocm-path=/usr --rocm-device-lib-path="$libraries" \
+    ../tests/gpu/instances.cu -o "$out"
   [ "$(grep -c "\.wavefront_size: $2" "$out")" = 6 ] || fail "$1: not six kernels of wave $2"
   local spills
   spills=$(grep -oE "\.vgpr_spill_count: +[0-9]+" "$out" | tr -s ' \n' ' ')
@@ -25,36 +28,42 @@ amd() { # architecture, wave, matrix instruction or none
   checked=$((checked + 1))
 }
 
+# The object holds the PTX as text.
+compile() { # nvcc, capability, source, what to call it
+  $ccache "$1" -x cu -std=c++20 -O3 -gencode="arch=compute_$2,code=[sm_$2,compute_$2]" -no-compress -Iinclude -I. \
+    -DASHLAR_GPU_CUDA -DASHLAR_WAVE=32 -Xptxas -v -c "$3" -o "$work/$4.o" >"$work/$4.txt" 2>&1 ||
+    fail "$4: $(cat "$work/$4.txt")"
+}
+
 nvidia() { # nvcc, capability
-  local out=$work/$2.txt
-  "$1" -std=c++20 -O3 -gencode="arch=compute_$2,code=sm_$2" -Iinclude -I. -DASHLAR_GPU_CUDA -DASHLAR_WAVE=32 -Xptxas -v \
-    --keep --keep-dir "$work" -c ../tests/gpu/instances.cu -o "$work/$2.o" >"$out" 2>&1 || fail "sm_$2: $(cat "$out")"
+  local name=sm_$2 out=$work/sm_$2.txt
+  compile "$1" "$2" ../tests/gpu/instances.cu "$name"
   # What is put aside once, outside the loops, is no loss; an array in local memory is more.
   local spilled
   spilled=$(grep -oE "[0-9]+ bytes spill stores" "$out" | sort -n | tail -1 | cut -d' ' -f1)
-  [ "$spilled" -le 256 ] || fail "sm_$2: $spilled bytes of registers are spilled"
+  [ "$spilled" -le 256 ] || fail "$name: $spilled bytes of registers are spilled"
   for instruction in mma.sync ldmatrix cp.async; do
-    grep -q "$instruction" "$work"/instances*.ptx || fail "sm_$2: no $instruction"
+    grep -qa "$instruction" "$work/$name.o" || fail "$name: no $instruction"
   done
-  rm -f "$work"/instances*
-  echo "sm_$2: $spilled bytes spilled, $(grep -oE "Used [0-9]+ registers" "$out" | tr '\n' ' ')"
+  echo "$name: $spilled bytes spilled, $(grep -oE "Used [0-9]+ registers" "$out" | tr '\n' ' ')"
   checked=$((checked + 1))
 }
 
 hopper() { # nvcc, source of cuda/
   local out=$work/$2.txt
-  "$1" -x cu -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -Iinclude -I. -DASHLAR_GPU_CUDA -Xptxas -v --keep \
-    --keep-dir "$work" -c "cuda/$2.cu" -o "$work/$2.o" >"$out" 2>&1 || fail "$2: $(cat "$out")"
+  compile "$1" 90a "cuda/$2.cu" "$2"
   grep -qE "[1-9][0-9]* bytes spill|serialized|setmaxnreg" "$out" && fail "$2: $(cat "$out")"
-  grep -q wgmma.mma_async "$work/$2"*.ptx || fail "$2: no wgmma"
+  grep -qa wgmma.mma_async "$work/$2.o" || fail "$2: no wgmma"
   echo "$2: no spills, products run beside threads"
 }
 
 bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
+libraries=$HOME/.cache/ashlar/bitcode # one name at every run
 if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && [ -e "$bitcode/ocml.bc" ]; then
-  ln -s "$bitcode"/*.bc "$work/"
-  ln -s "$bitcode/oclc_isa_version_940.bc" "$work/oclc_isa_version_942.bc"
-  ln -s "$bitcode/oclc_isa_version_1036.bc" "$work/oclc_isa_version_1100.bc"
+  mkdir -p "$libraries"
+  ln -sf "$bitcode"/*.bc "$libraries/"
+  ln -sf "$bitcode/oclc_isa_version_940.bc" "$libraries/oclc_isa_version_942.bc"
+  ln -sf "$bitcode/oclc_isa_version_1036.bc" "$libraries/oclc_isa_version_1100.bc"
   amd gfx90a 64 v_mfma_f32_16x16x16
   amd gfx942 64 v_mfma_f32_16x16x16
   amd gfx1030 32 none
