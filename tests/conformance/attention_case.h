@@ -53,9 +53,11 @@ class AttentionCase {
  private:
   void FillSequences(Random& random);
   void FillArena(Random& random);
-  std::vector<float> Launch(const Device& device, int row, const std::vector<float>& q,
-                            const std::vector<int32_t>& table, const std::vector<int32_t>& starts,
+  std::vector<float> Launch(const Device& device, int row, const Guarded<std::byte>& arena,
+                            const std::vector<float>& q, const std::vector<int32_t>& table,
+                            const std::vector<int32_t>& starts,
                             const std::vector<int32_t>& context) const;
+  void ExpectUnchanged(const Guarded<std::byte>& arena) const;
 
   AttentionShape shape_;
   float scale_;

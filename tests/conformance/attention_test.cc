@@ -92,7 +92,7 @@ std::vector<AttentionShape> Attention::ShapesOf(const AttentionRow& row) {
         shape.kv_heads = kv_heads.Next();
         shape.query_ratio = ratio.Next();
         shape.window = RandomWindow(row, shape.block_tokens);
-        shape.sequences = RandomSequences(150, shape.block_tokens);
+        shape.sequences = RandomSequences(100, shape.block_tokens);
         shapes.push_back(shape);
       }
     }

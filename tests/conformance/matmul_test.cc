@@ -12,6 +12,20 @@ class Matmul : public PluginTest {
   std::vector<int64_t> ColumnsFor(const std::vector<DType>& types);
 };
 
+struct Size {
+  double norm, largest;
+};
+
+// Of each row of values [rows, cols].
+std::vector<Size> SizesOf(const std::vector<float>& values, int64_t rows, int64_t cols) {
+  std::vector<Size> sizes;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* first = values.data() + row * cols;
+    sizes.push_back({Norm(first, cols), Largest(first, cols)});
+  }
+  return sizes;
+}
+
 // The error allowed in one output: x [cols] against the weight row w [cols].
 //   float32, float16: sums in float32 in some order. 2e-6 |x||w| covers the rounding of the
 //     partial sums of vectorised loops and of products up to the largest cols used here.
@@ -22,11 +36,11 @@ class Matmul : public PluginTest {
 //     most max|x| / 254, independently of the others: the sum moves by |w| max|x| / (254 sqrt 3)
 //     in standard deviation. 1/32 is seven deviations for a weight whose quantised part has twice
 //     the norm of the weight itself, as offset formats have.
-double Tolerance(DType type, bool device, const float* x, const float* w, int64_t cols) {
-  const double sums = 2e-6 * Norm(x, cols) * Norm(w, cols) + 1e-30;
-  if (Info(type).elements > 1) return sums + Largest(x, cols) * Norm(w, cols) / 32;
-  if (type == DType::kBF16) return sums + Norm(x, cols) * Norm(w, cols) / 256;
-  if (type == DType::kF16 && device) return sums + Norm(x, cols) * Norm(w, cols) / 2048;
+double Tolerance(DType type, bool device, const Size& x, const Size& w) {
+  const double sums = 2e-6 * x.norm * w.norm + 1e-30;
+  if (Info(type).elements > 1) return sums + x.largest * w.norm / 32;
+  if (type == DType::kBF16) return sums + x.norm * w.norm / 256;
+  if (type == DType::kF16 && device) return sums + x.norm * w.norm / 2048;
   return sums;
 }
 
@@ -42,13 +56,13 @@ void Matmul::Compare(const RandomStack& stack, int64_t m, bool with_bias) {
   const bool back_guard = random_.Chance(0.5);
   const std::vector<float> want = RunMatmul(Reference(), stack, m, x, bias, back_guard);
 
-  const std::vector<float> w = stack.Floats();
+  const std::vector<Size> x_sizes = SizesOf(x, m, k), w_sizes = SizesOf(stack.Floats(), n, k);
   std::vector<double> tolerance;
-  for (int64_t i = 0; i < m; ++i) {
+  for (const Size& x_size : x_sizes) {
     for (int64_t j = 0; j < n; ++j) {
       const double rounding = with_bias ? 1e-6 * std::fabs(double{bias[size_t(j)]}) : 0;
       tolerance.push_back(rounding + Tolerance(stack.type_of_row(j), plugin().memory() != "host",
-                                               x.data() + i * k, w.data() + j * k, k));
+                                               x_size, w_sizes[size_t(j)]));
     }
   }
   std::string op = "matmul mixed";

@@ -60,10 +60,10 @@ void CompareCaches(const std::string& plugin, const QkvCase& problem,
         got_k.push_back(Load(shape.kv_dtype, got.data() + at + i * element));
         want_k.push_back(Load(shape.kv_dtype, want.data() + at + i * element));
       }
+      const double of_head = HeadTolerance(want_k.data(), shape.head_dim);
       std::vector<double> tolerance;
       for (float value : want_k) {
-        tolerance.push_back(HeadTolerance(want_k.data(), shape.head_dim) +
-                            step * std::fabs(double{value}) + least);
+        tolerance.push_back(of_head + step * std::fabs(double{value}) + least);
       }
       ExpectWithin(plugin, fmt::format("qkv_prepare k {}", Info(shape.kv_dtype).name), shape.text(),
                    got_k, want_k, tolerance);

@@ -160,7 +160,7 @@ TEST_P(Attends, RefusesABlockOutsideTheCache) {
   EXPECT_STREQ(LastError(), "attention: sequence 0 has block 6 of 6 at entry 2");
 }
 
-ASHLAR_LEVEL_SUITE(Attends);
+ASHLAR_LEVEL_SUITE(Attends, false);
 
 }  // namespace
 }  // namespace ashlar::cpu

@@ -1,5 +1,5 @@
-// Runs a test at every level that this machine has and at the emulated one, each on one and three
-// threads.
+// Runs a test at every level that this machine has, each on one and three threads; tests of what is
+// multiplied by tiles also at the emulated one, whose other kernels are those of portable.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,9 @@ struct LevelCase {
   int threads;
 };
 
-inline std::vector<LevelCase> LevelCases() {
-  std::vector<const KernelTable*> tables = {&kAmxEmulatedKernels};
+inline std::vector<LevelCase> LevelCases(bool tiles) {
+  std::vector<const KernelTable*> tables;
+  if (tiles) tables.push_back(&kAmxEmulatedKernels);
   for (int i = 0; i < kCpuLevelCount; ++i)
     if (Supported((CpuLevel)i)) tables.push_back(&KernelsFor((CpuLevel)i));
   std::vector<LevelCase> cases;
@@ -64,8 +65,8 @@ class LevelTest : public ::testing::TestWithParam<LevelCase> {
   std::mt19937 random_;
 };
 
-#define ASHLAR_LEVEL_SUITE(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Every, Suite, ::testing::ValuesIn(LevelCases()), CaseName)
+#define ASHLAR_LEVEL_SUITE(Suite, tiles) \
+  INSTANTIATE_TEST_SUITE_P(Every, Suite, ::testing::ValuesIn(LevelCases(tiles)), CaseName)
 
 inline ashlar_tensor Matrix(std::vector<float>& data, int64_t rows, int64_t cols) {
   return {data.data(), ASHLAR_F32, 2, {rows, cols}, {cols * 4, 4}};

@@ -11,8 +11,8 @@ TEST(Levels, TheBestIsSupportedAndPortableAlwaysIs) {
 }
 
 TEST(Levels, NamesAreDistinct) {
-  for (const LevelCase& a : LevelCases())
-    for (const LevelCase& b : LevelCases())
+  for (const LevelCase& a : LevelCases(true))
+    for (const LevelCase& b : LevelCases(true))
       if (a.kernels != b.kernels) {
         EXPECT_STRNE(a.kernels->name, b.kernels->name);
       }
@@ -145,7 +145,7 @@ TEST_P(RowKernels, QuantizedRowsAreWithinHalfAStep) {
   }
 }
 
-ASHLAR_LEVEL_SUITE(RowKernels);
+ASHLAR_LEVEL_SUITE(RowKernels, false);
 
 }  // namespace
 }  // namespace ashlar::cpu

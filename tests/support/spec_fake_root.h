@@ -1,4 +1,4 @@
-// A tree that stands in for /sys, /proc and /dev.
+// A tree that stands in for /sys, /proc and /dev. It lies in memory: some hold thousands of files.
 #pragma once
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ namespace ashlar {
 class FakeRoot {
  public:
   FakeRoot() {
-    std::string name = (std::filesystem::temp_directory_path() / "ashlar_root_XXXXXX").string();
+    std::string name = "/dev/shm/ashlar_root_XXXXXX";
     Check(mkdtemp(name.data()) != nullptr, "a temporary directory can be made");
     path_ = name;
     std::filesystem::permissions(path_, std::filesystem::perms(0755));

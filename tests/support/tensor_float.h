@@ -65,16 +65,22 @@ inline float DecodeF8(uint8_t bits) {
 
 // The nearest of all codes, ties to even; what is larger than all becomes the largest.
 inline uint8_t EncodeF8(float value) {
+  static const std::vector<double> values = [] {  // of the codes, which grow with them
+    std::vector<double> all;
+    for (uint8_t code = 0; code < 0x7f; ++code) all.push_back(double{DecodeF8(code)});
+    return all;
+  }();
   const uint8_t sign = std::signbit(value) ? 0x80 : 0;
   if (std::isnan(value)) return sign | 0x7f;
-  uint8_t best = 0;
-  double least = INFINITY;
-  for (uint8_t code = 0; code < 0x7f; ++code) {
-    const double magnitude = std::min(std::fabs(double{value}), 1e6);
-    const double error = std::fabs(magnitude - double{DecodeF8(code)});
-    if (error < least || (error == least && code % 2 == 0)) best = code, least = error;
+  const double magnitude = std::fabs(double{value});
+  const auto above = std::lower_bound(values.begin(), values.end(), magnitude);
+  auto code = static_cast<uint8_t>(above - values.begin());
+  if (above == values.end()) return sign | (code - 1);
+  if (code > 0) {
+    const double to_below = magnitude - values[code - 1u], to_above = *above - magnitude;
+    if (to_below < to_above || (to_below == to_above && code % 2 == 1)) --code;
   }
-  return sign | best;
+  return sign | code;
 }
 
 // The nearest value that `type` (float32, float16, bfloat16, float8_e4m3) holds.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -38,12 +39,14 @@ class Guarded {
     std::vector<std::byte> bytes(kGuardBytes + count_ * sizeof(T) + back_);
     (void)device_.Sync().value();
     (void)device_.CopyOut(bytes, buffer_.data()).value();
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      const bool inside = i >= kGuardBytes && i < kGuardBytes + count_ * sizeof(T);
-      if (inside || bytes[i] == std::byte{0xff}) continue;
-      ADD_FAILURE() << name << ": byte " << static_cast<int64_t>(i) - int64_t{kGuardBytes}
-                    << " was written; the array has " << count_ * sizeof(T) << " bytes";
-      break;
+    const auto written = [](std::byte byte) { return byte != std::byte{0xff}; };
+    const auto front = bytes.begin() + kGuardBytes;
+    const auto back = front + static_cast<int64_t>(count_ * sizeof(T));
+    auto at = std::find_if(bytes.begin(), front, written);
+    if (at == front) at = std::find_if(back, bytes.end(), written);
+    if (at != bytes.end()) {
+      ADD_FAILURE() << name << ": byte " << at - front << " was written; the array has "
+                    << count_ * sizeof(T) << " bytes";
     }
     std::vector<T> values(count_);
     if (count_ > 0) std::memcpy(values.data(), bytes.data() + kGuardBytes, count_ * sizeof(T));
