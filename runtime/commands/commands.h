@@ -52,6 +52,7 @@ int ImportSpec(const ImportOptions& options);
 int BackendsCommand();
 
 int ProbeCommand(const std::string& capture, const std::string& plugins);
+// A model's files need not be here; a built-in model must be one of this binary's.
 int ValidateCommand(const std::string& file);
 
 }  // namespace ashlar

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "commands/commands.h"
+#include "source.h"
 #include "spec/spec.h"
 
 namespace ashlar {
@@ -10,6 +11,10 @@ namespace ashlar {
 int ValidateCommand(const std::string& file) {
   Result<Spec> spec = LoadSpecFile(file);
   if (!spec) return Report(spec.problems());
+  if (!spec->source.builtin.empty()) {  // this binary alone decides whether there is such a model
+    Result<ModelSource> source = OpenSource(*spec, true);
+    if (!source) return Report(source.problems());
+  }
   std::cout << fmt::format("{}: valid, digest {}", file, spec->digest) << std::endl;
   return 0;
 }

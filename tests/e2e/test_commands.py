@@ -151,6 +151,16 @@ class Plans(Folder):
             self.assertEqual(ashlar("backends").stdout, file.read(), "write it anew: ashlar backends > docs/backends.md")
 
 
+class Validations(Folder):
+    def test_a_misspelled_builtin_model_is_refused_as_plan_refuses_it(self):
+        spec = self.file("m.yaml", "source: {builtin: dmeo}\n")
+        checked, planned = ashlar("validate", "-f", spec), ashlar("plan", "-f", spec)
+        self.assertEqual((checked.returncode, checked.stdout), (2, ""))
+        self.assertIn("builtin:dmeo: is no model of this binary", checked.stderr)
+        self.assertEqual(checked.stderr, planned.stderr)
+        self.assertEqual(ashlar("validate", "-f", DEMO).returncode, 0)
+
+
 class Imports(Folder):
     def test_a_command_line_becomes_a_spec_that_validates(self):
         result = ashlar("import", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "32k", "--enforce-eager")
