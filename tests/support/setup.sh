@@ -34,6 +34,11 @@ rust() {
   exit 1
 }
 
+# Objects and programs of all checks with their caches, in GB.
+readonly needs=8
+free=$(($(df -Pk . | awk 'NR == 2 {print $4}') >> 20))
+[ "$free" -ge $needs ] || echo "setup: $free GB are free here, checks with empty caches take $needs" >&2
+
 case $part in
   build)
     install "${build_packages[@]}"
