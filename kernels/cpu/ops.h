@@ -12,8 +12,6 @@ int Gather(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor&
            const int32_t* rows);
 int RmsNorm(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor& x,
             const ashlar_tensor& weight, float eps);
-int AddRmsNorm(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor& sum,
-               const ashlar_tensor& x, const ashlar_tensor& weight, float eps);
 int Matmul(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor& x,
            const ashlar_weight& weight, const ashlar_tensor& bias);
 int QkvPrepare(ashlar_device& device, const ashlar_qkv_prepare& args);

@@ -110,10 +110,6 @@ ashlar_plugin MakeTable() {
                   ashlar_tensor weight, float eps) {
     return Guarded([&]() -> int { return RmsNorm(*d, out, x, weight, eps); });
   };
-  t.add_rms_norm = [](ashlar_device* d, ashlar_stream*, ashlar_tensor out, ashlar_tensor sum,
-                      ashlar_tensor x, ashlar_tensor weight, float eps) {
-    return Guarded([&]() -> int { return AddRmsNorm(*d, out, sum, x, weight, eps); });
-  };
   t.matmul = [](ashlar_device* d, ashlar_stream*, ashlar_tensor out, ashlar_tensor x,
                 const ashlar_weight* weight, ashlar_tensor bias) {
     return Guarded([&]() -> int { return Matmul(*d, out, x, *weight, bias); });

@@ -35,23 +35,6 @@ int RmsNorm(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor
   return ASHLAR_OK;
 }
 
-int AddRmsNorm(ashlar_device& device, const ashlar_tensor& out, const ashlar_tensor& sum,
-               const ashlar_tensor& x, const ashlar_tensor& weight, float eps) {
-  std::string wrong = CheckMatrix("add_rms_norm x", x, -1, -1);
-  if (wrong.empty()) wrong = CheckMatrix("add_rms_norm sum", sum, x.shape[0], x.shape[1]);
-  if (wrong.empty()) wrong = CheckMatrix("add_rms_norm out", out, x.shape[0], x.shape[1]);
-  if (wrong.empty()) wrong = CheckVector("add_rms_norm weight", weight, x.shape[1]);
-  if (!wrong.empty()) return Failed(wrong);
-  const int64_t n = x.shape[1];
-  ForRanges(device, x.shape[0], n * 12, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      device.kernels.add_row(Row(sum, i), Row(x, i), n);
-      device.kernels.rms_norm_row(Row(out, i), Row(sum, i), Row(weight, 0), n, eps);
-    }
-  });
-  return ASHLAR_OK;
-}
-
 int Add(ashlar_device& device, const ashlar_tensor& sum, const ashlar_tensor& x) {
   std::string wrong = CheckMatrix("add x", x, -1, -1);
   if (wrong.empty()) wrong = CheckMatrix("add sum", sum, x.shape[0], x.shape[1]);

@@ -237,12 +237,6 @@ GPU_DEVICE gpu::Vector LoadEight(ashlar_dtype dtype, const void* data, int64_t i
   return packed;
 }
 
-// The value that is read back once it is stored.
-GPU_DEVICE float Rounded(ashlar_dtype dtype, float value) {
-  if (dtype == ASHLAR_F32) return value;
-  return dtype == ASHLAR_BF16 ? Load(Store<BF16>(value)) : Load(Store<F16>(value));
-}
-
 struct alignas(16) FourFloats {
   float value[4];
 };

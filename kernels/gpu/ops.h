@@ -13,8 +13,6 @@ int Gather(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashl
            const int32_t* rows);
 int RmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
             ashlar_tensor weight, float eps);
-int AddRmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor sum,
-               ashlar_tensor x, ashlar_tensor weight, float eps);
 int Matmul(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
            const ashlar_weight* weight, ashlar_tensor bias);
 int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projection* args);

@@ -41,7 +41,6 @@ ashlar_plugin MakeTable() {
   table.embed = kernels::Embed;
   table.gather = kernels::Gather;
   table.rms_norm = kernels::RmsNorm;
-  table.add_rms_norm = kernels::AddRmsNorm;
   table.matmul = kernels::Matmul;
   table.qkv_prepare = kernels::QkvPrepare;
   table.attention = kernels::Attention;

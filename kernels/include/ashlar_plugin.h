@@ -5,7 +5,8 @@
  * may be called from any thread. Errors: functions return ASHLAR_OK or ASHLAR_FAILED; after a
  * failure last_error() gives one line for that thread. Sizes are in elements unless a name says
  * bytes. Tensors are borrowed for the call (for the step, on a real stream). A pointer in the table
- * marked "optional" may be NULL. New members go to the end; table_bytes tells which exist. */
+ * marked "optional" may be NULL. New members go to the end, and table_bytes tells which exist; any
+ * other change raises ASHLAR_PLUGIN_ABI. */
 #ifndef ASHLAR_PLUGIN_H_
 #define ASHLAR_PLUGIN_H_
 
@@ -15,7 +16,7 @@
 extern "C" {
 #endif
 
-#define ASHLAR_PLUGIN_ABI 1u
+#define ASHLAR_PLUGIN_ABI 2u
 #define ASHLAR_PLUGIN_SYMBOL "ashlar_plugin_table"
 
 enum { ASHLAR_OK = 0, ASHLAR_FAILED = 1 };
@@ -216,9 +217,10 @@ typedef struct ashlar_qkv_prepare {
 /* Causal attention over the paged cache. Query token i of sequence s (query_start[s] <= i <
  * query_start[s+1]) has position context[s] - (query_start[s+1] - i) and sees keys 0..position,
  * with window > 0 only those > position - window. Scores are scale * q.k; entries of block_table
- * that no visible key needs are never read. The arrays of this op and of qkv_prepare, and what the
- * cache holds of keys before the step's own, have been there since the last copy_in: a plugin may
- * read them before the ops ahead have ended. */
+ * that no visible key needs are never read. On a device with memory of its own a sequence of
+ * context 0 is idle: it has one query token, whose rows of `out` stay as they were. The arrays of
+ * this op and of qkv_prepare, and what the cache holds of keys before the step's own, have been
+ * there since the last copy_in: a plugin may read them before the ops ahead have ended. */
 typedef struct ashlar_attention {
   ashlar_tensor q;   /* [tokens, q_heads, head_dim] */
   ashlar_tensor out; /* [tokens, q_heads, head_dim_v] */
@@ -308,9 +310,6 @@ typedef struct ashlar_plugin {
    * [cols] */
   int (*rms_norm)(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
                   ashlar_tensor weight, float eps);
-  /* sum += x, then out = rms_norm(sum). All [n, cols] */
-  int (*add_rms_norm)(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
-                      ashlar_tensor sum, ashlar_tensor x, ashlar_tensor weight, float eps);
   /* out = x * weight^T + bias. x [m, cols], out [m, sum rows], bias f32 [sum rows] or data NULL */
   int (*matmul)(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
                 const ashlar_weight* weight, ashlar_tensor bias);

@@ -33,7 +33,6 @@ ashlar_plugin MakeTable() {
   table.embed = ref::Embed;
   table.gather = ref::Gather;
   table.rms_norm = ref::RmsNorm;
-  table.add_rms_norm = ref::AddRmsNorm;
   table.matmul = ref::Matmul;
   table.qkv_prepare = ref::QkvPrepare;
   table.attention = ref::Attention;

@@ -1,5 +1,5 @@
-// out = x / sqrt(mean(x^2) + eps) * weight, by rows; and the same after adding to a running sum.
-// The mean and its root are computed in double. Bound by bytes.
+// out = x / sqrt(mean(x^2) + eps) * weight, by rows. The mean and its root are computed in double.
+// Bound by bytes.
 #include <cmath>
 
 #include "common/shapes.h"
@@ -26,21 +26,6 @@ int RmsNorm(ashlar_device*, ashlar_stream*, ashlar_tensor out, ashlar_tensor x,
   if (!problem.empty()) return Failed(problem);
   for (int64_t i = 0; i < x.shape[0]; ++i) {
     NormRow(Row(x, i), Row(weight, 0), eps, x.shape[1], Row(out, i));
-  }
-  return ASHLAR_OK;
-}
-
-int AddRmsNorm(ashlar_device*, ashlar_stream*, ashlar_tensor out, ashlar_tensor sum,
-               ashlar_tensor x, ashlar_tensor weight, float eps) {
-  std::string problem = CheckMatrix("add_rms_norm x", x, -1, -1);
-  if (problem.empty()) problem = CheckMatrix("add_rms_norm sum", sum, x.shape[0], x.shape[1]);
-  if (problem.empty()) problem = CheckMatrix("add_rms_norm out", out, x.shape[0], x.shape[1]);
-  if (problem.empty()) problem = CheckVector("add_rms_norm weight", weight, x.shape[1]);
-  if (!problem.empty()) return Failed(problem);
-  for (int64_t i = 0; i < x.shape[0]; ++i) {
-    float* total = Row(sum, i);
-    for (int64_t col = 0; col < x.shape[1]; ++col) total[col] += Row(x, i)[col];
-    NormRow(total, Row(weight, 0), eps, x.shape[1], Row(out, i));
   }
   return ASHLAR_OK;
 }

@@ -311,15 +311,6 @@ Status Device::RmsNorm(const Tensor& out, const Tensor& x, const Tensor& weight,
                  "rms_norm");
 }
 
-Status Device::AddRmsNorm(const Tensor& out, const Tensor& sum, const Tensor& x,
-                          const Tensor& weight, float eps) const {
-  Check(SameMatrix(out, x) && SameMatrix(sum, x) && IsVector(weight, x.shape[1]),
-        "add_rms_norm: out, sum and x are [n, cols], weight f32 [cols]");
-  return Checked(
-      plugin_.table().add_rms_norm(device_, stream_, ToC(out), ToC(sum), ToC(x), ToC(weight), eps),
-      "add_rms_norm");
-}
-
 Status Device::Matmul(const Tensor& out, const Tensor& x, const Weight& weight,
                       const Tensor& bias) const {
   Check(IsMatrix(out) && IsMatrix(x) && out.shape[0] == x.shape[0],

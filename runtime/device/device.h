@@ -208,8 +208,6 @@ class Device {
   Status Embed(const Tensor& out, const Weight& weight, const int32_t* ids, float scale) const;
   Status Gather(const Tensor& out, const Tensor& x, const int32_t* rows) const;
   Status RmsNorm(const Tensor& out, const Tensor& x, const Tensor& weight, float eps) const;
-  Status AddRmsNorm(const Tensor& out, const Tensor& sum, const Tensor& x, const Tensor& weight,
-                    float eps) const;
   Status Matmul(const Tensor& out, const Tensor& x, const Weight& weight,
                 const Tensor& bias = {}) const;
   Status QkvPrepare(const ashlar_qkv_prepare& args) const;

@@ -45,7 +45,6 @@ std::vector<Required> RequiredPointers(const ashlar_plugin& t) {
       {"embed", t.embed != nullptr},
       {"gather", t.gather != nullptr},
       {"rms_norm", t.rms_norm != nullptr},
-      {"add_rms_norm", t.add_rms_norm != nullptr},
       {"matmul", t.matmul != nullptr},
       {"qkv_prepare", t.qkv_prepare != nullptr},
       {"attention", t.attention != nullptr},

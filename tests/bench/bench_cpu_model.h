@@ -127,13 +127,13 @@ class Model {
                              .window = 0}));
     Must(
         Matmul(device_, projected_.View(tokens), attended_.View(tokens), *layer.output.weight, {}));
-    Must(AddRmsNorm(device_, normed_.View(tokens), x_.View(tokens), projected_.View(tokens),
-                    norm_.Vector(), 1e-6f));
+    Must(Add(device_, x_.View(tokens), projected_.View(tokens)));
+    Must(RmsNorm(device_, normed_.View(tokens), x_.View(tokens), norm_.Vector(), 1e-6f));
     Must(Matmul(device_, gate_up_.View(tokens), normed_.View(tokens), *layer.gate_up.weight, {}));
     Must(GatedActivation(device_, activated_.View(tokens), gate_up_.View(tokens), ASHLAR_SILU));
     Must(Matmul(device_, projected_.View(tokens), activated_.View(tokens), *layer.down.weight, {}));
-    Must(AddRmsNorm(device_, normed_.View(tokens), x_.View(tokens), projected_.View(tokens),
-                    norm_.Vector(), 1e-6f));
+    Must(Add(device_, x_.View(tokens), projected_.View(tokens)));
+    Must(RmsNorm(device_, normed_.View(tokens), x_.View(tokens), norm_.Vector(), 1e-6f));
   }
 
   ashlar_device& device_;

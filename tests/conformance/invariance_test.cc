@@ -68,14 +68,6 @@ TEST_P(Invariance, NormsAndActivations) {
       (void)device_->RmsNorm(tensor, tensor, w_tensor, 1e-5f).value();
       return values.Read("x");
     });
-    ExpectRowsAlone("add_rms_norm", input, m, [&](int64_t rows, const std::vector<float>& x) {
-      const Guarded<float> values(*device_, x), sum(*device_, x), out(*device_, x);
-      (void)device_
-          ->AddRmsNorm(matrix(out, rows, cols), matrix(sum, rows, cols), matrix(values, rows, cols),
-                       w_tensor, 1e-5f)
-          .value();
-      return out.Read("out");
-    });
     for (ashlar_activation activation : {ASHLAR_SILU, ASHLAR_GELU_TANH}) {
       ExpectRowsAlone("gated_activation", input, m, [&](int64_t rows, const std::vector<float>& x) {
         const Guarded<float> values(*device_, x);

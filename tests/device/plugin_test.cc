@@ -46,7 +46,7 @@ class Folder {
 
 TEST(PluginLoad, RefusesAnotherAbiWithoutCallingAnything) {
   EXPECT_THAT(Refusal(TestPlugin("wrong_abi")),
-              HasSubstr("libashlar_wrong_abi.so: plugin ABI 2: this runtime speaks ABI 1; install "
+              HasSubstr("libashlar_wrong_abi.so: plugin ABI 3: this runtime speaks ABI 2; install "
                         "plugin and runtime of one version"));
 }
 

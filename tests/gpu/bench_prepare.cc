@@ -76,12 +76,6 @@ void RowsBench(const Side& side) {
       side.Must(table.rms_norm(side.device(), side.stream(), rows(out, at, kHidden),
                                rows(in, at, kHidden), ones, 1e-6f));
     });
-    print("add_rms_norm 4096", 4 * kHidden, [&](int i) {
-      const int at = i % copies;
-      side.Must(table.add_rms_norm(side.device(), side.stream(), rows(out, at, kHidden),
-                                   rows(in, at, kHidden), rows(in, copies + at, kHidden), ones,
-                                   1e-6f));
-    });
     print("gated_activation 14336", 3 * kWidth, [&](int i) {
       const int at = i % copies;
       side.Must(table.gated_activation(side.device(), side.stream(), rows(out, at, kWidth),

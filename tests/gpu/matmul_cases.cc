@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gpu/number.h"
+#include "gpu/stored.h"
 
 namespace ashlar::gpu_test {
 namespace {
@@ -191,8 +192,7 @@ void Float8Case(const Context& c) {
   const int64_t cols = c.random.Pick({c.random.Int(1, 64), 64 * c.random.Int(1, 50)});
   const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F32});
   const int64_t zero = c.random.Int(0, rows - 1), damaged = (zero + 1) % rows;
-  std::vector<float> values = c.random.Normals(rows * cols);
-  for (float& value : values) value = gpu_kernels::Rounded(dtype, value);
+  std::vector<float> values = Rounded(dtype, c.random.Normals(rows * cols));
   std::fill_n(values.begin() + zero * cols, cols, 0.0f);
   values[static_cast<size_t>(damaged * cols + c.random.Int(0, cols - 1))] =
       c.random.Pick({NAN, INFINITY, -INFINITY});

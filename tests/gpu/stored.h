@@ -17,7 +17,11 @@ inline double RoundingStep(ashlar_dtype dtype) {
 
 // The nearest values that the type has.
 inline std::vector<float> Rounded(ashlar_dtype dtype, std::vector<float> values) {
-  for (float& value : values) value = gpu_kernels::Rounded(dtype, value);
+  for (float& value : values) {
+    float stored;
+    gpu_kernels::StoreAs(dtype, &stored, 0, value);
+    value = gpu_kernels::LoadAs(dtype, &stored, 0);
+  }
   return values;
 }
 

@@ -63,7 +63,6 @@ static const ashlar_plugin table = {
     NEVER(embed),
     NEVER(gather),
     NEVER(rms_norm),
-    NEVER(add_rms_norm),
     NEVER(matmul),
     NEVER(qkv_prepare),
 #ifndef BROKEN_OPS

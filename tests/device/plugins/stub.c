@@ -131,11 +131,6 @@ static int RmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor o
   (void)device, (void)stream, (void)out, (void)x, (void)weight, (void)eps;
   return ASHLAR_OK;
 }
-static int AddRmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
-                      ashlar_tensor sum, ashlar_tensor x, ashlar_tensor weight, float eps) {
-  (void)device, (void)stream, (void)out, (void)sum, (void)x, (void)weight, (void)eps;
-  return ASHLAR_OK;
-}
 static int Matmul(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
                   const ashlar_weight* weight, ashlar_tensor bias) {
   (void)device, (void)stream, (void)out, (void)x, (void)weight, (void)bias;
@@ -201,7 +196,6 @@ const ashlar_plugin* ashlar_plugin_table(void) {
       .embed = Embed,
       .gather = Gather,
       .rms_norm = RmsNorm,
-      .add_rms_norm = AddRmsNorm,
       .matmul = Matmul,
       .qkv_prepare = QkvPrepare,
       .attention = Attention,
