@@ -10,6 +10,9 @@
 
 namespace ashlar {
 
+// Of caches that every host plugin takes.
+inline constexpr uint32_t kHostKvDtypes = kFloats;
+
 // Tensors, rotation, and every slot within the cache, whose elements are of one of `kv_dtypes`.
 std::string CheckQkvPrepare(const ashlar_qkv_prepare& args, uint32_t kv_dtypes = kHostKvDtypes);
 

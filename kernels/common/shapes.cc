@@ -11,11 +11,31 @@ std::string Extents(const ashlar_tensor& t) {
   return text + "]";
 }
 
-std::string Check(const char* name, const ashlar_tensor& t, int32_t rank, const int64_t* want) {
+// Of kFloats and F8_E4M3: "float32, float16 or bfloat16".
+std::string Names(uint32_t dtypes) {
+  constexpr struct {
+    ashlar_dtype dtype;
+    const char* name;
+  } kNames[] = {{ASHLAR_F32, "float32"},
+                {ASHLAR_F16, "float16"},
+                {ASHLAR_BF16, "bfloat16"},
+                {ASHLAR_F8_E4M3, "float8"}};
+  std::string text;
+  for (const auto& [dtype, name] : kNames) {
+    if ((dtypes & ASHLAR_DTYPE_BIT(dtype)) == 0) continue;
+    dtypes &= ~ASHLAR_DTYPE_BIT(dtype);
+    text += (text.empty() ? "" : dtypes == 0 ? " or " : ", ") + std::string(name);
+  }
+  return text;
+}
+
+std::string Check(const char* name, const ashlar_tensor& t, int32_t rank, const int64_t* want,
+                  uint32_t dtypes) {
   const std::string at = std::string(name) + ": ";
-  if (t.dtype != ASHLAR_F32) return at + "not float32";
+  if ((ASHLAR_DTYPE_BIT(t.dtype) & dtypes) == 0) return at + "not " + Names(dtypes);
   if (t.rank != rank) return at + "rank " + std::to_string(t.rank);
-  int64_t dense = sizeof(float);
+  const int64_t element = FloatBytes(t.dtype);
+  int64_t dense = element;
   for (int32_t i = rank - 1; i >= 0; --i) {
     if (t.shape[i] < 0 || (want[i] >= 0 && t.shape[i] != want[i])) {
       return at + "shape " + Extents(t) + ", dimension " + std::to_string(i) + " should be " +
@@ -23,7 +43,7 @@ std::string Check(const char* name, const ashlar_tensor& t, int32_t rank, const 
     }
     // Rows may lie apart; what a row holds may not.
     const bool outermost = i == 0 && rank > 1;
-    if (outermost ? t.stride[i] % int64_t{sizeof(float)} != 0 : t.stride[i] != dense) {
+    if (outermost ? t.stride[i] % element != 0 : t.stride[i] != dense) {
       return at + "stride of dimension " + std::to_string(i) + " is " + std::to_string(t.stride[i]);
     }
     dense *= t.shape[i];
@@ -34,28 +54,25 @@ std::string Check(const char* name, const ashlar_tensor& t, int32_t rank, const 
 
 }  // namespace
 
-std::string CheckMatrix(const char* name, const ashlar_tensor& t, int64_t rows, int64_t cols) {
+std::string CheckMatrix(const char* name, const ashlar_tensor& t, int64_t rows, int64_t cols,
+                        uint32_t dtypes) {
   const int64_t want[] = {rows, cols};
-  return Check(name, t, 2, want);
+  return Check(name, t, 2, want, dtypes);
 }
 
 std::string CheckHeads(const char* name, const ashlar_tensor& t, int64_t tokens, int64_t heads,
-                       int64_t dim) {
+                       int64_t dim, uint32_t dtypes) {
   const int64_t want[] = {tokens, heads, dim};
-  return Check(name, t, 3, want);
+  return Check(name, t, 3, want, dtypes);
 }
 
 std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size) {
-  return Check(name, t, 1, &size);
+  return Check(name, t, 1, &size, kFloat32);
 }
 
 std::string CheckKv(const ashlar_kv_view& kv, uint32_t dtypes) {
   if (kv.base == nullptr) return "kv: no data";
-  if ((ASHLAR_DTYPE_BIT(kv.dtype) & dtypes) == 0) {
-    return std::string("kv: dtype is not float32, float16") +
-           ((dtypes & ASHLAR_DTYPE_BIT(ASHLAR_F8_E4M3)) != 0 ? ", bfloat16 or float8"
-                                                             : " or bfloat16");
-  }
+  if ((ASHLAR_DTYPE_BIT(kv.dtype) & dtypes) == 0) return "kv: not " + Names(dtypes);
   if (kv.blocks < 1 || kv.block_tokens < 1 || kv.kv_heads < 1 || kv.head_dim < 1 ||
       kv.head_dim_v < 1) {
     return "kv: an extent is not positive";

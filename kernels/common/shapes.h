@@ -9,17 +9,20 @@
 
 namespace ashlar {
 
-// t is f32 [rows, cols] (-1: any extent) with dense rows. The answer begins with `name`, as those
-// of the next two do.
-std::string CheckMatrix(const char* name, const ashlar_tensor& t, int64_t rows, int64_t cols);
-// The same for f32 [tokens, heads, dim], each token dense.
+// Element types, as ASHLAR_DTYPE_BITs.
+inline constexpr uint32_t kFloat32 = ASHLAR_DTYPE_BIT(ASHLAR_F32);
+inline constexpr uint32_t kFloats =
+    kFloat32 | ASHLAR_DTYPE_BIT(ASHLAR_F16) | ASHLAR_DTYPE_BIT(ASHLAR_BF16);
+
+// t is [rows, cols] (-1: any extent) of one of `dtypes` with dense rows. The answer begins with
+// `name`, as those of the next two do.
+std::string CheckMatrix(const char* name, const ashlar_tensor& t, int64_t rows, int64_t cols,
+                        uint32_t dtypes = kFloat32);
+// The same for [tokens, heads, dim], each token dense.
 std::string CheckHeads(const char* name, const ashlar_tensor& t, int64_t tokens, int64_t heads,
-                       int64_t dim);
+                       int64_t dim, uint32_t dtypes = kFloat32);
 // f32 [size], dense.
 std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size);
-// Caches that every host plugin takes: ASHLAR_DTYPE_BIT of their element types.
-inline constexpr uint32_t kHostKvDtypes =
-    ASHLAR_DTYPE_BIT(ASHLAR_F32) | ASHLAR_DTYPE_BIT(ASHLAR_F16) | ASHLAR_DTYPE_BIT(ASHLAR_BF16);
 // Elements of one of `dtypes`, positive extents, strides of whole elements.
 std::string CheckKv(const ashlar_kv_view& kv, uint32_t dtypes);
 

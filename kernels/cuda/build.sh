@@ -37,12 +37,12 @@ compile() { # source
   local object=$objects/$(basename "$1").o
   case $1 in
     *.c) gcc -std=c11 -O2 -fPIC -Iinclude -c "$1" -o "$object" ;;
-    reference/*) g++ -std=c++20 -O2 -fPIC -Iinclude -I. -c "$1" -o "$object" ;;
+    common/* | reference/*) g++ -std=c++20 -O2 -fPIC -Iinclude -I. -c "$1" -o "$object" ;;
     *) "$nvcc" -x cu "${flags[@]}" -c "$1" -o "$object" ;;
   esac
 }
-sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/plugin.cc gpu/shapes.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
-  cuda/platform.cc cuda/rows.c reference/dequantize.cc)
+sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
+  cuda/platform.cc cuda/rows.c reference/dequantize.cc common/error.cc common/shapes.cc)
 rm -f "$objects"/*.o
 pids=()
 for source in "${sources[@]}"; do

@@ -1,8 +1,8 @@
 // sum += x. Bound by bytes.
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
@@ -27,8 +27,8 @@ GPU_KERNEL void AddKernel(const ashlar_tensor sum, const ashlar_tensor x, bool e
 }  // namespace
 
 int Add(ashlar_device* device, ashlar_stream* stream, ashlar_tensor sum, ashlar_tensor x) {
-  std::string problem = CheckMatrix("add x", x, -1, -1);
-  if (problem.empty()) problem = CheckMatrix("add sum", sum, x.shape[0], x.shape[1]);
+  std::string problem = CheckMatrix("add x", x, -1, -1, kFloats);
+  if (problem.empty()) problem = CheckMatrix("add sum", sum, x.shape[0], x.shape[1], kFloats);
   if (!problem.empty()) return Failed(problem);
   if (x.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "add") != ASHLAR_OK) return ASHLAR_FAILED;

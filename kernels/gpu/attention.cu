@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "attention_launch.h"
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
@@ -18,12 +18,13 @@ std::string Check(int32_t row, const ashlar_attention& a) {
   if (!IsNamed(row, platform.paged) && !IsNamed(row, platform.prefill)) {
     return std::string("attention: ") + platform.rows[row].name + " has no kernel yet";
   }
-  std::string problem = CheckKv("attention", a.kv);
-  if (problem.empty()) problem = CheckHeads("attention: q", a.q, -1, -1, a.kv.head_dim);
+  std::string problem = CheckKv(a.kv, kKvDtypes);
+  if (problem.empty() && a.kv.head_dim_v != a.kv.head_dim) problem = "K and V heads differ in size";
+  if (problem.empty()) problem = CheckHeads("q", a.q, -1, -1, a.kv.head_dim, kFloats);
   if (problem.empty()) {
-    problem = CheckHeads("attention: out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim);
+    problem = CheckHeads("out", a.out, a.q.shape[0], a.q.shape[1], a.kv.head_dim, kFloats);
   }
-  if (!problem.empty()) return problem;
+  if (!problem.empty()) return "attention: " + problem;
   const auto* sizes = kAttentionHeadSizes;
   if (std::find(sizes, std::end(kAttentionHeadSizes), a.kv.head_dim) ==
       std::end(kAttentionHeadSizes)) {

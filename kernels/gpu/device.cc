@@ -42,8 +42,6 @@ uint32_t* ashlar_device::Counters(int64_t count) {
 namespace ashlar::gpu_kernels {
 namespace {
 
-thread_local std::string last_error;
-
 enum Outcome { kFound = 0, kAbsent, kNoDriver, kNoAccess, kBroken };
 
 // What a failed count of devices means on this machine.
@@ -59,17 +57,10 @@ Outcome Explain(gpu::Error error) {
 
 }  // namespace
 
-int Failed(const std::string& line) {
-  last_error = line;
-  return ASHLAR_FAILED;
-}
-
 int Checked(gpu::Error error, const char* what) {
   if (error == gpu::kSuccess) return ASHLAR_OK;
   return Failed(std::string(what) + ": " + gpu::Text(error));
 }
-
-const char* LastError() { return last_error.c_str(); }
 
 gpu::Stream StreamOf(ashlar_device* device, ashlar_stream* stream) {
   LaunchHeld(device);

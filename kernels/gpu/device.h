@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ashlar_plugin.h"
+#include "common/error.h"
 #include "gpu.h"
 #include "platform.h"
 #include "staging.h"
@@ -63,11 +64,8 @@ void LaunchHeld(ashlar_device* device);
 // The error of such a launch, once.
 gpu::Error TakeHeldError(ashlar_device* device);
 
-// Records one line for last_error() on this thread and returns ASHLAR_FAILED.
-int Failed(const std::string& line);
 // ASHLAR_OK, or Failed with what was being done and the vendor's words.
 int Checked(gpu::Error error, const char* what);
-const char* LastError();
 
 int Probe(ashlar_probe* out);
 int Open(const ashlar_open* args, ashlar_device** out);

@@ -1,10 +1,10 @@
 // out[i] = scale * row ids[i] of the weight; NaN for an id that is no row. Bound by bytes.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
-#include "shapes.h"
 #include "weight.h"
 
 namespace ashlar::gpu_kernels {
@@ -57,7 +57,7 @@ GPU_KERNEL void EmbedKernel(const EmbedParams p) {
 
 int Embed(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
           const ashlar_weight* weight, const int32_t* ids, float scale) {
-  const std::string problem = CheckMatrix("embed out", out, -1, weight->cols);
+  const std::string problem = CheckMatrix("embed out", out, -1, weight->cols, kFloats);
   if (!problem.empty()) return Failed(problem);
   if (out.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "embed") != ASHLAR_OK) return ASHLAR_FAILED;

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "activation.h"
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
@@ -89,9 +89,10 @@ gpu::Error Launch(const gpu::Facts& facts, gpu::Stream stream, const ashlar_tens
 
 int GatedActivation(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out,
                     ashlar_tensor gate_up, ashlar_activation activation) {
-  std::string problem = CheckMatrix("gated_activation out", out, -1, -1);
+  std::string problem = CheckMatrix("gated_activation out", out, -1, -1, kFloats);
   if (problem.empty()) {
-    problem = CheckMatrix("gated_activation gate_up", gate_up, out.shape[0], 2 * out.shape[1]);
+    problem =
+        CheckMatrix("gated_activation gate_up", gate_up, out.shape[0], 2 * out.shape[1], kFloats);
   }
   if (problem.empty() && activation != ASHLAR_SILU && activation != ASHLAR_GELU_TANH) {
     problem = "gated_activation: unknown activation";

@@ -1,10 +1,10 @@
 // out[i] = x[rows[i]]; NaN for an index that is no row. Bound by bytes.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
-#include "shapes.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
@@ -32,8 +32,8 @@ GPU_KERNEL void GatherKernel(const ashlar_tensor out, const ashlar_tensor x, con
 
 int Gather(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
            const int32_t* rows) {
-  std::string problem = CheckMatrix("gather x", x, -1, -1);
-  if (problem.empty()) problem = CheckMatrix("gather out", out, -1, x.shape[1]);
+  std::string problem = CheckMatrix("gather x", x, -1, -1, kFloats);
+  if (problem.empty()) problem = CheckMatrix("gather out", out, -1, x.shape[1], kFloats);
   if (!problem.empty()) return Failed(problem);
   if (out.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "gather") != ASHLAR_OK) return ASHLAR_FAILED;

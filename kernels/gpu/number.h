@@ -166,6 +166,10 @@ using Multiplied = std::conditional_t<std::is_same_v<T, F8>, F16, T>;
 
 // ---------------------------------------------------------------- types known at run time
 
+// Of caches, as ASHLAR_DTYPE_BITs.
+inline constexpr uint32_t kKvDtypes =
+    ASHLAR_DTYPE_BIT(ASHLAR_F16) | ASHLAR_DTYPE_BIT(ASHLAR_BF16) | ASHLAR_DTYPE_BIT(ASHLAR_F8_E4M3);
+
 GPU_BOTH int ElementBytes(ashlar_dtype dtype) {
   return dtype == ASHLAR_F32 ? 4 : dtype == ASHLAR_F8_E4M3 ? 1 : 2;
 }
@@ -249,6 +253,11 @@ GPU_DEVICE void UnpackFloats(ashlar_dtype dtype, const gpu::Vector& packed, floa
   }
 }
 
+// Whether every row of a matrix is whole groups of eight values, each aligned to 16 bytes.
+inline bool HasEights(const ashlar_tensor& t) {
+  return t.shape[1] % 8 == 0 && t.stride[0] % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(t.data) % 16 == 0;
+}
 // Eight values from or to a place that is aligned to 16 bytes.
 GPU_DEVICE void LoadFloats(ashlar_dtype dtype, const void* data, int64_t index, float* to) {
   if (dtype == ASHLAR_F32) {

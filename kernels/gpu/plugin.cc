@@ -19,7 +19,7 @@ ashlar_plugin MakeTable() {
   table.rows = platform.rows;
   table.row_count = platform.row_count;
   table.probe = kernels::Probe;
-  table.last_error = kernels::LastError;
+  table.last_error = ashlar::LastError;
   table.open = kernels::Open;
   table.close = kernels::Close;
   table.alloc = kernels::Alloc;

@@ -1,6 +1,7 @@
 // Products with what stands around them. Up to some number of tokens one kernel does all of it, the
 // device's own or the portable one; beyond, and where neither fits, the parts run one after
 // another.
+#include "common/shapes.h"
 #include "ops.h"
 #include "product.h"
 #include "project_call.h"
@@ -10,10 +11,11 @@ namespace {
 
 std::string CheckArgs(const ashlar_projection& a) {
   const int64_t rows = a.weight->rows;
-  std::string problem = CheckMatrix("project x", a.x, -1, a.weight->cols);
+  std::string problem = CheckMatrix("project x", a.x, -1, a.weight->cols, kFloats);
   if (problem.empty() && a.gated != 0 && rows % 2 != 0) problem = "project: gates without ups";
   if (problem.empty()) {
-    problem = CheckMatrix("project out", a.out, a.x.shape[0], a.gated != 0 ? rows / 2 : rows);
+    problem =
+        CheckMatrix("project out", a.out, a.x.shape[0], a.gated != 0 ? rows / 2 : rows, kFloats);
   }
   if (problem.empty() && a.bias.data != nullptr)
     problem = CheckVector("project bias", a.bias, rows);
@@ -21,7 +23,7 @@ std::string CheckArgs(const ashlar_projection& a) {
     problem = CheckVector("project norm", a.norm, a.weight->cols);
   }
   if (problem.empty() && a.residual.data != nullptr) {
-    problem = CheckMatrix("project residual", a.residual, a.x.shape[0], rows);
+    problem = CheckMatrix("project residual", a.residual, a.x.shape[0], rows, kFloats);
     if (problem.empty() && a.residual.dtype != a.out.dtype) problem = "project residual: dtype";
   }
   if (problem.empty() && a.gated != 0) {

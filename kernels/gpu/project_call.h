@@ -3,7 +3,6 @@
 #pragma once
 
 #include "device.h"
-#include "shapes.h"
 #include "skinny_product.h"
 #include "weight.h"
 

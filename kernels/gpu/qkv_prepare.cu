@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
 #include "prepare_eights.h"
 #include "qkv_prepare.h"
-#include "shapes.h"
 #include "wave.h"
 
 namespace ashlar::gpu_kernels {
@@ -227,11 +227,14 @@ gpu::Error LaunchFrom(const gpu::Facts& facts, gpu::Stream stream, const ashlar_
 }
 
 std::string CheckArgs(const ashlar_qkv_prepare& a) {
-  std::string problem = CheckKv("qkv_prepare", a.kv);
-  if (problem.empty()) problem = CheckHeads("q_out", a.q_out, -1, -1, a.kv.head_dim);
+  std::string problem = CheckKv(a.kv, kKvDtypes);
+  if (problem.empty() && a.kv.head_dim_v != a.kv.head_dim) {
+    problem = "qkv_prepare: K and V heads differ in size";
+  }
+  if (problem.empty()) problem = CheckHeads("q_out", a.q_out, -1, -1, a.kv.head_dim, kFloats);
   if (problem.empty()) {
     const int64_t heads = a.q_out.shape[1] + 2 * int64_t{a.kv.kv_heads};
-    problem = CheckMatrix("qkv", a.qkv, a.q_out.shape[0], heads * a.kv.head_dim);
+    problem = CheckMatrix("qkv", a.qkv, a.q_out.shape[0], heads * a.kv.head_dim, kFloats);
   }
   if (problem.empty() && a.q_norm.data != nullptr) {
     problem = CheckVector("q_norm", a.q_norm, a.kv.head_dim);

@@ -1,10 +1,10 @@
 // out = x / sqrt(mean(x^2) + eps) * weight, one block a row. Bound by bytes.
 #include <cmath>
 
+#include "common/shapes.h"
 #include "device.h"
 #include "number.h"
 #include "ops.h"
-#include "shapes.h"
 #include "wave.h"
 
 namespace ashlar::gpu_kernels {
@@ -105,8 +105,8 @@ gpu::Error Launch(gpu::Stream stream, const NormParams& p) {
 
 int RmsNorm(ashlar_device* device, ashlar_stream* stream, ashlar_tensor out, ashlar_tensor x,
             ashlar_tensor weight, float eps) {
-  std::string problem = CheckMatrix("rms_norm x", x, -1, -1);
-  if (problem.empty()) problem = CheckMatrix("rms_norm out", out, x.shape[0], x.shape[1]);
+  std::string problem = CheckMatrix("rms_norm x", x, -1, -1, kFloats);
+  if (problem.empty()) problem = CheckMatrix("rms_norm out", out, x.shape[0], x.shape[1], kFloats);
   if (problem.empty()) problem = CheckVector("rms_norm weight", weight, x.shape[1]);
   if (!problem.empty()) return Failed(problem);
   if (x.shape[0] == 0) return ASHLAR_OK;

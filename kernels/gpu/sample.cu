@@ -1,10 +1,10 @@
 // From rows of logits to ids, on the device: one pass over all slices of all rows, one block a row
 // after it. Bound by one read of the logits.
+#include "common/shapes.h"
 #include "device.h"
 #include "ops.h"
 #include "sample_group.h"
 #include "sample_row.h"
-#include "shapes.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
@@ -24,7 +24,6 @@ int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
   if (!problem.empty()) return Failed(problem);
   const int64_t n = logits.shape[0], vocab = logits.shape[1];
   const int64_t slices = (vocab + kSlice - 1) / kSlice;
-  if (logits.dtype != ASHLAR_F32) return Failed("sample logits: not float32");
   if (slices < 1 || slices > kMostSlices) return Failed("sample logits: columns not 1 to 1048576");
   if (n > 65535) return Failed("sample logits: more than 65535 rows");
   if (n == 0) return ASHLAR_OK;

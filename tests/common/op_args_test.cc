@@ -36,8 +36,7 @@ TEST(CheckAttention, NamesEachMistake) {
   EXPECT_EQ(CheckAttention(Attention().args), "");
   const AttentionMistake mistakes[] = {
       {"kv: no data", [](Attention& a) { a.args.kv.base = nullptr; }},
-      {"kv: dtype is not float32, float16 or bfloat16",
-       [](Attention& a) { a.args.kv.dtype = ASHLAR_I8; }},
+      {"kv: not float32, float16 or bfloat16", [](Attention& a) { a.args.kv.dtype = ASHLAR_I8; }},
       {"kv: an extent is not positive", [](Attention& a) { a.args.kv.block_tokens = 0; }},
       {"kv: a stride is no multiple of the element size",
        [](Attention& a) { a.args.kv.token_stride = 17; }},

@@ -51,5 +51,14 @@ TEST(Shapes, DataIsNeededUnlessThereIsNone) {
   EXPECT_EQ(CheckMatrix("x", t, 1, 4), "x: not float32");
 }
 
+TEST(Shapes, ElementsOfTwoBytesLieTwoApart) {
+  ashlar_tensor t{memory, ASHLAR_BF16, 2, {3, 4}, {8, 2}};
+  EXPECT_EQ(CheckMatrix("x", t, 3, 4, kFloats), "");
+  t.stride[1] = 4;
+  EXPECT_EQ(CheckMatrix("x", t, 3, 4, kFloats), "x: stride of dimension 1 is 4");
+  t.dtype = ASHLAR_I32;
+  EXPECT_EQ(CheckMatrix("x", t, 3, 4, kFloats), "x: not float32, float16 or bfloat16");
+}
+
 }  // namespace
 }  // namespace ashlar
