@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
+
+#include "operator-hooks/socket_address.h"
 
 namespace ashlar::hooks {
 namespace {
 
-constexpr uint16_t kTypeA = 1, kTypeOpt = 41, kClassIn = 1;
+constexpr uint16_t kTypeOpt = 41, kClassIn = 1;
 constexpr uint16_t kDatagramBytes = 4096;
 constexpr size_t kHeaderBytes = 12;
 constexpr uint8_t kNoSuchName = 3;
@@ -70,9 +71,15 @@ Problem Unreadable(std::string_view what) {
           "check --resolver"};
 }
 
-Result<std::vector<std::string>> ResolveByMachine(const std::string& name) {
+std::string AddressText(int family, const void* bytes) {
+  char text[INET6_ADDRSTRLEN] = {};
+  inet_ntop(family, bytes, text, sizeof text);
+  return text;
+}
+
+Result<std::vector<std::string>> AskMachine(const std::string& name, DnsType type) {
   addrinfo hints{};
-  hints.ai_family = AF_INET;
+  hints.ai_family = type == DnsType::kIPv4 ? AF_INET : AF_INET6;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
@@ -83,31 +90,44 @@ Result<std::vector<std::string>> ResolveByMachine(const std::string& name) {
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
   std::vector<std::string> addresses;
   for (addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    char text[INET_ADDRSTRLEN] = {};
-    const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ai_addr);
-    inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
-    addresses.emplace_back(text);
+    const void* bytes = &reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr;
+    if (entry->ai_family == AF_INET6) {
+      bytes = &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
+    }
+    addresses.push_back(AddressText(entry->ai_family, bytes));
   }
   std::sort(addresses.begin(), addresses.end());
   return addresses;
 }
 
-std::optional<sockaddr_in> ServerAddress(const std::string& server) {
-  size_t colon = server.rfind(':');
-  if (colon == server.npos) return std::nullopt;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  uint16_t port = 0;
-  std::from_chars(server.data() + colon + 1, server.data() + server.size(), port);
-  address.sin_port = htons(port);
-  if (port == 0 || inet_pton(AF_INET, server.substr(0, colon).c_str(), &address.sin_addr) != 1)
-    return std::nullopt;
-  return address;
+Result<std::vector<std::string>> AskServer(const std::string& name, DnsType type,
+                                           const std::string& server) {
+  constexpr uint16_t kId = 0x5a17;  // each question has a socket of its own
+  std::optional<SocketAddress> address = ReadAddressAndPort(server);
+  std::optional<std::string> question = DnsQuestion(name, kId, type);
+  if (!address || !question)
+    return Problem{name, "cannot be asked of " + server, "address:port of a DNS server",
+                   "check --resolver"};
+  int fd = socket(address->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Problem{name, "no socket", "a free file descriptor", "raise the limit"};
+  timeval wait{.tv_sec = 2, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  char buffer[kDatagramBytes];
+  ssize_t size = -1;
+  if (connect(fd, address->get(), address->size) == 0 &&
+      send(fd, question->data(), question->size(), 0) >= 0) {
+    size = recv(fd, buffer, sizeof buffer, 0);
+  }
+  close(fd);
+  if (size < static_cast<ssize_t>(kHeaderBytes))
+    return Problem{name, "no answer from " + server, "a DNS server that answers",
+                   "check --resolver"};
+  return DnsAddresses(std::string_view(buffer, static_cast<size_t>(size)), kId);
 }
 
 }  // namespace
 
-std::optional<std::string> DnsQuestion(std::string_view name, uint16_t id) {
+std::optional<std::string> DnsQuestion(std::string_view name, uint16_t id, DnsType type) {
   if (name.empty() || name.size() > 253) return std::nullopt;
   std::string out;
   // Recursion desired; one question, and one additional record that allows large answers.
@@ -122,7 +142,7 @@ std::optional<std::string> DnsQuestion(std::string_view name, uint16_t id) {
     start = dot + 1;
   }
   out += '\0';
-  Put16(out, kTypeA);
+  Put16(out, static_cast<uint16_t>(type));
   Put16(out, kClassIn);
   out += '\0';
   Put16(out, kTypeOpt);
@@ -151,9 +171,13 @@ Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t 
     uint16_t type = cursor.Word(), cls = cursor.Word();
     cursor.Take(4);  // how long it may be kept
     std::string_view data = cursor.Take(cursor.Word());
-    if (!cursor.ok() || type != kTypeA || cls != kClassIn || data.size() != 4) continue;
-    auto byte = [&](size_t at) { return static_cast<uint8_t>(data[at]); };
-    addresses.push_back(fmt::format("{}.{}.{}.{}", byte(0), byte(1), byte(2), byte(3)));
+    if (!cursor.ok() || cls != kClassIn) continue;
+    if (type == static_cast<uint16_t>(DnsType::kIPv4) && data.size() == sizeof(in_addr)) {
+      addresses.push_back(AddressText(AF_INET, data.data()));
+    }
+    if (type == static_cast<uint16_t>(DnsType::kIPv6) && data.size() == sizeof(in6_addr)) {
+      addresses.push_back(AddressText(AF_INET6, data.data()));
+    }
   }
   if (!cursor.ok()) return Unreadable("an answer cut short");
   std::sort(addresses.begin(), addresses.end());
@@ -161,28 +185,11 @@ Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t 
 }
 
 Result<std::vector<std::string>> Resolve(const std::string& name, const std::string& server) {
-  if (server.empty()) return ResolveByMachine(name);
-  constexpr uint16_t kId = 0x5a17;  // each question has a socket of its own
-  std::optional<sockaddr_in> address = ServerAddress(server);
-  std::optional<std::string> question = DnsQuestion(name, kId);
-  if (!address || !question)
-    return Problem{name, "cannot be asked of " + server, "address:port of a DNS server",
-                   "check --resolver"};
-  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Problem{name, "no socket", "a free file descriptor", "raise the limit"};
-  timeval wait{.tv_sec = 2, .tv_usec = 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-  char buffer[kDatagramBytes];
-  ssize_t size = -1;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
-      send(fd, question->data(), question->size(), 0) >= 0) {
-    size = recv(fd, buffer, sizeof buffer, 0);
-  }
-  close(fd);
-  if (size < static_cast<ssize_t>(kHeaderBytes))
-    return Problem{name, "no answer from " + server, "a DNS server that answers",
-                   "check --resolver"};
-  return DnsAddresses(std::string_view(buffer, static_cast<size_t>(size)), kId);
+  const auto ask = [&](DnsType type) {
+    return server.empty() ? AskMachine(name, type) : AskServer(name, type, server);
+  };
+  Result<std::vector<std::string>> addresses = ask(DnsType::kIPv4);
+  return addresses && addresses->empty() ? ask(DnsType::kIPv6) : std::move(addresses);
 }
 
 }  // namespace ashlar::hooks

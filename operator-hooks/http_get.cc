@@ -1,6 +1,5 @@
 #include "operator-hooks/http_get.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "operator-hooks/socket_address.h"
+
 namespace ashlar::hooks {
 namespace {
 
@@ -19,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 class Socket {
  public:
-  Socket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
+  explicit Socket(int family)
+      : fd_(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
   ~Socket() {
     if (fd_ >= 0) close(fd_);
   }
@@ -55,25 +57,24 @@ std::string ReadAll(const Socket& socket, Clock::time_point deadline) {
 Result<std::string> HttpGet(const std::string& address, int port, const std::string& path,
                             int milliseconds) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
+  const std::string host = AddressAndPort(address, port);
   auto failed = [&](std::string_view what) {
-    return Problem{fmt::format("http://{}:{}{}", address, port, path), std::string(what),
-                   "a pod that answers", "look at the pod's log"};
+    return Problem{fmt::format("http://{}{}", host, path), std::string(what), "a pod that answers",
+                   "look at the pod's log"};
   };
-  sockaddr_in peer{};
-  peer.sin_family = AF_INET;
-  peer.sin_port = htons(static_cast<uint16_t>(port));
-  if (inet_pton(AF_INET, address.c_str(), &peer.sin_addr) != 1) return failed("no address");
-  Socket socket;
+  std::optional<SocketAddress> peer = MakeSocketAddress(address, static_cast<uint16_t>(port));
+  if (!peer) return failed("no address");
+  Socket socket(peer->family());
   if (socket.fd() < 0) return failed("no free file descriptor");
   int error = 0;
   socklen_t size = sizeof error;
-  if (connect(socket.fd(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0 &&
+  if (connect(socket.fd(), peer->get(), peer->size) != 0 &&
       (errno != EINPROGRESS || !socket.Wait(POLLOUT, deadline) ||
        getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0)) {
     return failed("no connection");
   }
-  std::string request = fmt::format("GET {} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n",
-                                    path, address, port);
+  std::string request =
+      fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", path, host);
   if (send(socket.fd(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
     return failed("the connection broke");

@@ -8,7 +8,7 @@
 
 namespace ashlar::hooks {
 
-// The body of a 200 of `path` at a dotted address. At most 1 MiB, and `milliseconds` in all.
+// The body of a 200 of `path` at a numeric address. At most 1 MiB, and `milliseconds` in all.
 Result<std::string> HttpGet(const std::string& address, int port, const std::string& path,
                             int milliseconds);
 

@@ -1,6 +1,12 @@
 #include "operator-hooks/dns.h"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "operator-hooks/socket_address.h"
 
 namespace ashlar::hooks {
 namespace {
@@ -21,31 +27,94 @@ std::string Head(int answers, int code = 0) {
 std::string Address(int last) {
   return Bytes({0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 10, 0, 0, last});
 }
+std::string Address6(int last) {
+  return Bytes({0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 5, 0, 16, 0xfd, 0}) + std::string(13, '\0') +
+         Bytes({last});
+}
 
 TEST(Dns, QuestionNamesEachLabel) {
-  std::string question = DnsQuestion("a.bc", 7).value();
+  std::string question = DnsQuestion("a.bc", 7, DnsType::kIPv4).value();
   EXPECT_EQ(question.substr(12, 10), Bytes({1, 'a', 2, 'b', 'c', 0, 0, 1, 0, 1}));
+  question = DnsQuestion("a.bc", 7, DnsType::kIPv6).value();
+  EXPECT_EQ(question.substr(12, 10), Bytes({1, 'a', 2, 'b', 'c', 0, 0, 28, 0, 1}));
 }
 
 TEST(Dns, NamesThatCannotBe) {
-  EXPECT_FALSE(DnsQuestion("", 7));
-  EXPECT_FALSE(DnsQuestion("a..b", 7));
-  EXPECT_FALSE(DnsQuestion(std::string(64, 'a'), 7));
-  EXPECT_FALSE(DnsQuestion(std::string(254, 'a'), 7));
+  EXPECT_FALSE(DnsQuestion("", 7, DnsType::kIPv4));
+  EXPECT_FALSE(DnsQuestion("a..b", 7, DnsType::kIPv4));
+  EXPECT_FALSE(DnsQuestion(std::string(64, 'a'), 7, DnsType::kIPv4));
+  EXPECT_FALSE(DnsQuestion(std::string(254, 'a'), 7, DnsType::kIPv4));
 }
 
 TEST(Dns, AddressesAreSorted) {
   EXPECT_THAT(DnsAddresses(Head(2) + Address(9) + Address(3), 7).value(),
               ElementsAre("10.0.0.3", "10.0.0.9"));
+  EXPECT_THAT(DnsAddresses(Head(2) + Address6(9) + Address6(3), 7).value(),
+              ElementsAre("fd00::3", "fd00::9"));
 }
 
 TEST(Dns, UnknownNameHasNoAddress) { EXPECT_THAT(DnsAddresses(Head(0, 3), 7).value(), IsEmpty()); }
 
 TEST(Dns, EveryCutIsRefusedAndNoneCrashes) {
-  const std::string whole = Head(1) + Address(3);
+  const std::string whole = Head(2) + Address(3) + Address6(3);
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(DnsAddresses(whole.substr(0, size), 7)) << size;
   EXPECT_FALSE(DnsAddresses(whole, 8)) << "an answer to another question";
+}
+
+// A server on IPv6's loopback that knows an IPv6 address of each name and no other.
+class Server {
+ public:
+  Server() : fd_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in6 own{};
+    own.sin6_family = AF_INET6;
+    own.sin6_addr = in6addr_loopback;
+    socklen_t size = sizeof own;
+    if (bind(fd_, reinterpret_cast<const sockaddr*>(&own), size) != 0) return;
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size);
+    port_ = ntohs(own.sin6_port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Server() {
+    shutdown(fd_, SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    close(fd_);
+  }
+  int port() const { return port_; }  // 0: this machine has no IPv6
+
+ private:
+  void Run() {
+    char question[512];
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    ssize_t bytes;
+    while ((bytes = recvfrom(fd_, question, sizeof question, 0, reinterpret_cast<sockaddr*>(&peer),
+                             &size)) > 0) {
+      const bool known = question[12 + 3 + 1] == 28;  // after the name "a"
+      const std::string answer =
+          std::string(question, 2) + Head(known ? 1 : 0).substr(2) + (known ? Address6(5) : "");
+      sendto(fd_, answer.data(), answer.size(), 0, reinterpret_cast<sockaddr*>(&peer), size);
+    }
+  }
+
+  int fd_, port_ = 0;
+  std::thread thread_;
+};
+
+TEST(Dns, WhereThereIsNoIPv4AnIPv6AddressIsAskedFor) {
+  const Server server;
+  if (server.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_THAT(Resolve("a", AddressAndPort("::1", server.port())).value(), ElementsAre("fd00::5"));
+}
+
+TEST(SocketAddress, PortsStandBehindBracketsInIPv6) {
+  EXPECT_EQ(AddressAndPort("10.0.0.1", 53), "10.0.0.1:53");
+  EXPECT_EQ(AddressAndPort("fd00::1", 53), "[fd00::1]:53");
+  EXPECT_EQ(ReadAddressAndPort("10.0.0.1:53")->family(), AF_INET);
+  EXPECT_EQ(ReadAddressAndPort("[fd00::1]:53")->family(), AF_INET6);
+  for (const char* text : {"", ":", "10.0.0.1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536",
+                           "10.0.0.1:5x", "a:53", "[]:53", "[10.0.0.1:53"})
+    EXPECT_FALSE(ReadAddressAndPort(text)) << text;
 }
 
 }  // namespace

@@ -11,19 +11,18 @@ using testing::HasSubstr;
 
 class HttpGetTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { server_ = Start("127.0.0.1").value(); }
+  static Result<std::unique_ptr<HttpServer>> Start(const std::string& host) {
     HttpServer::Options options;
-    options.host = "127.0.0.1";
+    options.host = host;
     options.port = 0;
     options.error_body = [](int, std::string_view) { return std::string("{}"); };
     auto answer = [](int status, std::string body) {
       return [=](const HttpRequest&, HttpResponder& out) { out.Send(status, {}, body); };
     };
-    server_ =
-        HttpServer::Start(options, {{"GET", "/status", answer(200, "{\"ready\":true}")},
-                                    {"GET", "/busy", answer(503, "{}")},
-                                    {"GET", "/large", answer(200, std::string(2 << 20, 'x'))}})
-            .value();
+    return HttpServer::Start(options, {{"GET", "/status", answer(200, "{\"ready\":true}")},
+                                       {"GET", "/busy", answer(503, "{}")},
+                                       {"GET", "/large", answer(200, std::string(2 << 20, 'x'))}});
   }
   Result<std::string> Get(const std::string& path) {
     return HttpGet("127.0.0.1", server_->port(), path, 5000);
@@ -33,6 +32,12 @@ class HttpGetTest : public testing::Test {
 };
 
 TEST_F(HttpGetTest, YieldsTheBody) { EXPECT_EQ(Get("/status").value(), "{\"ready\":true}"); }
+
+TEST_F(HttpGetTest, ReachesAnIPv6Address) {
+  auto server = Start("::1");
+  if (!server) GTEST_SKIP() << "this machine has no IPv6: " << Text(server.problems());
+  EXPECT_EQ(HttpGet("::1", (*server)->port(), "/status", 5000).value(), "{\"ready\":true}");
+}
 
 TEST_F(HttpGetTest, OtherStatusIsNoAnswer) {
   EXPECT_THAT(Get("/busy").problems()[0].found, HasSubstr("503"));
