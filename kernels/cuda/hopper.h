@@ -67,10 +67,6 @@ GPU_DEVICE void StoreFresh(float4* to, float4 v) {
                "f"(v.z), "f"(v.w)
                : "memory");
 }
-// Brings what lies there near, to be read later.
-GPU_DEVICE void Prefetch(const void* address) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
-}
 
 // Barrier `id` of `threads`, of which some only arrive.
 GPU_DEVICE void SyncNamed(int id, int threads) {
@@ -78,13 +74,6 @@ GPU_DEVICE void SyncNamed(int id, int threads) {
 }
 GPU_DEVICE void ArriveNamed(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// 2^value; denormal results are zeros.
-GPU_DEVICE float Exp2(float value) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-  return result;
 }
 
 }  // namespace ashlar::hopper

@@ -175,7 +175,7 @@ class Consumer {
 #pragma unroll
       for (int slot = 0; slot < 2; ++slot) {
         const float base = largest[slot] == -INFINITY ? 0 : largest[slot];
-        shrink_[slot] = Exp2((top_[slot] - base) * p_.scale_log2);
+        shrink_[slot] = gpu::Exp2((top_[slot] - base) * p_.scale_log2);
         weight_[slot] *= shrink_[slot];
         top_[slot] = largest[slot];
       }
@@ -187,7 +187,7 @@ class Consumer {
 #pragma unroll
       for (int i = 0; i < kKeys / 2; ++i) {
         if (i / 2 % 2 != slot) continue;
-        scores_[i] = Exp2(fmaf(scores_[i], p_.scale_log2, -base));
+        scores_[i] = gpu::Exp2(fmaf(scores_[i], p_.scale_log2, -base));
         weight_[slot] += scores_[i];
       }
     }

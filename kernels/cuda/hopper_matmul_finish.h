@@ -16,7 +16,7 @@ GPU_DEVICE void PrefetchRows(const MatmulParams& p, int first, int end) {
   const int row = first + gpu::ThreadX() * (kSector / static_cast<int>(sizeof(float)));
   if (row >= end) return;
   for (const float* values : {p.scales[0], p.scales[1], p.bias}) {
-    if (values != nullptr) Prefetch(values + row);
+    if (values != nullptr) gpu::Prefetch(values + row);
   }
 }
 // The same of the residual, which a kernel ahead may have written.
@@ -26,8 +26,8 @@ GPU_DEVICE void PrefetchResidual(const MatmulParams& p, int first, int end) {
   const int bytes = p.out_dtype == ASHLAR_F32 ? 4 : 2;
   const int sectors = ((end - first) * bytes + kSector - 1) / kSector;
   for (int i = gpu::ThreadX(); i < p.tokens * sectors; i += Shape::kConsumerThreads) {
-    Prefetch(static_cast<const char*>(p.residual) + i / sectors * p.residual_row_bytes +
-             first * bytes + i % sectors * kSector);
+    gpu::Prefetch(static_cast<const char*>(p.residual) + i / sectors * p.residual_row_bytes +
+                  first * bytes + i % sectors * kSector);
   }
 }
 
@@ -156,7 +156,7 @@ class MatmulFinish {
     const float up = gpu::ShuffleXor<32>(x, 2);
     const bool silu = p_.activation == ASHLAR_SILU;
     const float a = silu ? -kLog2E : -kGelu, b = silu ? 0 : -kGelu * 0.044715f;
-    return __fdividef(x, 1 + Exp2(x * fmaf(b, fminf(x * x, 1e30f), a))) * up;
+    return __fdividef(x, 1 + gpu::Exp2(x * fmaf(b, fminf(x * x, 1e30f), a))) * up;
   }
 
   const MatmulParams& p_;

@@ -108,10 +108,7 @@ GPU_DEVICE Operand<kWave> LoadKeys(const char* tile, int first, int chunk) {
   for (int v = 0; v < Layout::kVectors; ++v) {
     const char* at = from + (first + 8 * v) * Tile::kPitch;
     if constexpr (Tile::kF8) {
-      struct alignas(8) Eight {
-        uint32_t word[2];
-      };
-      const Eight eight = *reinterpret_cast<const Eight*>(at);
+      const EightF8 eight = *reinterpret_cast<const EightF8*>(at);
       for (int i = 0; i < 2; ++i) {
         Widen(eight.word[i], operand.vector[v].word[2 * i], operand.vector[v].word[2 * i + 1]);
       }

@@ -298,14 +298,11 @@ GPU_DEVICE Operand<kWave> LoadStoredRows(const W* first, int pitch) {
     static_assert(std::is_same_v<W, F8> && std::is_same_v<T, BF16>);
     using Layout = MatrixLayout<kWave>;
     const int lane = gpu::ThreadX() % kWave;
-    struct alignas(8) Eight {
-      uint32_t word[2];
-    };
     Operand<kWave> operand;
 #pragma unroll
     for (int v = 0; v < Layout::kVectors; ++v) {
-      const Eight eight = *reinterpret_cast<const Eight*>(first + Layout::Row(lane, v) * pitch +
-                                                          8 * Layout::Quarter(lane));
+      const EightF8 eight = *reinterpret_cast<const EightF8*>(first + Layout::Row(lane, v) * pitch +
+                                                              8 * Layout::Quarter(lane));
       WidenToBF16(eight.word[0], operand.vector[v].word);
       WidenToBF16(eight.word[1], operand.vector[v].word + 2);
     }

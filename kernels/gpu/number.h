@@ -144,6 +144,19 @@ GPU_BOTH uint16_t PackF8(float low, float high) {
 #endif
 }
 
+// Eight F8 values, which move at once.
+struct alignas(8) EightF8 {
+  uint32_t word[2];
+};
+// Of eight values, each times `factor`.
+GPU_DEVICE EightF8 PackEightF8(const float* from, float factor) {
+  uint16_t pairs[4];
+  for (int i = 0; i < 4; ++i) pairs[i] = PackF8(from[2 * i] * factor, from[2 * i + 1] * factor);
+  EightF8 eight;
+  memcpy(&eight, pairs, sizeof eight);
+  return eight;
+}
+
 // The four F8 values of a word as F16, which holds them exactly: the first two in `low`.
 GPU_BOTH void Widen(uint32_t word, uint32_t& low, uint32_t& high) {
 #if defined(GPU_PTX) && __CUDA_ARCH__ >= 890

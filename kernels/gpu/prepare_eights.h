@@ -95,9 +95,7 @@ struct EightsWave {
 
   GPU_DEVICE static void StoreEight(ashlar_dtype dtype, char* to, int index, const float* from) {
     if (dtype != ASHLAR_F8_E4M3) return StoreFloats(dtype, to, index, from);
-    struct alignas(8) {
-      uint32_t word[2];
-    } packed;
+    EightF8 packed;
     for (int i = 0; i < 2; ++i) {
       packed.word[i] = PackF8(from[4 * i], from[4 * i + 1]) |
                        static_cast<uint32_t>(PackF8(from[4 * i + 2], from[4 * i + 3])) << 16;

@@ -15,9 +15,6 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) ToF8Kernel(const F8Rows p, bool eights) {
   gpu::ReleaseNext();
   gpu::WaitForPrevious();
   if constexpr (gpu::RunsWave<kWave>()) {
-    struct alignas(8) Eight {
-      uint16_t pair[4];
-    };
     const int64_t row = gpu::BlockX();
     const char* from = static_cast<const char*>(p.from) + row * p.cols * ElementBytes(p.dtype);
     float values[8];
@@ -42,14 +39,10 @@ GPU_KERNEL void GPU_BOUNDS(kThreads) ToF8Kernel(const F8Rows p, bool eights) {
     largest = BlockReduce<kWave>(largest, scratch, [](float a, float b) { return fmaxf(a, b); });
     nothing = BlockReduce<kWave>(nothing, scratch, [](float a, float b) { return a + b; });
     const float inverse = largest > 0 ? kLargestF8 / largest : 0;
-    auto* to = reinterpret_cast<Eight*>(static_cast<char*>(p.to) + row * p.pitch);
+    auto* to = reinterpret_cast<EightF8*>(static_cast<char*>(p.to) + row * p.pitch);
     for (int64_t col = 8 * gpu::ThreadX(); col < p.pitch; col += 8 * kThreads) {
       load(col);
-      Eight eight;
-      for (int i = 0; i < 4; ++i) {
-        eight.pair[i] = PackF8(values[2 * i] * inverse, values[2 * i + 1] * inverse);
-      }
-      to[col / 8] = eight;
+      to[col / 8] = PackEightF8(values, inverse);
     }
     if (gpu::ThreadX() == 0) p.scales[row] = largest / kLargestF8 + nothing;
   }

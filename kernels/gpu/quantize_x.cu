@@ -6,10 +6,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-struct alignas(8) Eight {
-  uint16_t pair[4];
-};
-
 struct QuantizeParams {
   const void* x;
   ashlar_dtype dtype;
@@ -37,12 +33,8 @@ GPU_DEVICE float RowInverse(const QuantizeParams& p, int token, float largest, f
 
 GPU_DEVICE void StoreEight(const QuantizeParams& p, int token, int col, const float* values,
                            float inverse) {
-  Eight eight;
-  for (int i = 0; i < 4; ++i) {
-    eight.pair[i] = PackF8(values[2 * i] * inverse, values[2 * i + 1] * inverse);
-  }
-  auto* out = reinterpret_cast<Eight*>(static_cast<char*>(p.to) + int64_t{token} * p.pitch);
-  out[col / 8] = eight;
+  auto* out = reinterpret_cast<EightF8*>(static_cast<char*>(p.to) + int64_t{token} * p.pitch);
+  out[col / 8] = PackEightF8(values, inverse);
 }
 
 // Rows of any kind, one block a token: read twice.
