@@ -17,12 +17,12 @@ using hopper::Encode, hopper::Extents, hopper::MakeMap;
 int64_t Up(int64_t value, int64_t step) { return (value + step - 1) / step; }
 
 // From the gates to the ups.
-int64_t UpDistance(const SkinnyParams& p) {
+int64_t UpDistance(const FusedProductParams& p) {
   return static_cast<const char*>(p.weight[1]) - static_cast<const char*>(p.weight[0]);
 }
 
 // Columns, 8 rows, gates and ups, groups of 8 rows: those of gates and of ups lie in turn.
-bool MapWeight(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
+bool MapWeight(Encode encode, const FusedProductParams& p, CUtensorMap* map) {
   const int bytes = ElementBytes(p.type);
   const auto row = static_cast<cuuint64_t>(p.pitch * bytes);
   const auto kinds = p.gated != 0 ? 2u : 1u;
@@ -33,7 +33,7 @@ bool MapWeight(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
   return MakeMap(encode, p.type, p.weight[0], e, map);
 }
 
-bool MapX(Encode encode, const SkinnyParams& p, CUtensorMap* map) {
+bool MapX(Encode encode, const FusedProductParams& p, CUtensorMap* map) {
   const Extents e{2,
                   {cuuint64_t(p.cols), cuuint64_t(p.tokens)},
                   {cuuint64_t(p.x_row_bytes)},
@@ -60,9 +60,9 @@ Split SplitWork(int64_t tiles, int64_t depth, int64_t most, int tokens) {
   return {most, 0, tiles * depth};
 }
 
-hopper::MatmulParams KernelParams(const SkinnyParams& p) {
+hopper::MatmulParams KernelParams(const FusedProductParams& p) {
   hopper::MatmulParams h{};
-  static_cast<SkinnyParams&>(h) = p;
+  static_cast<FusedProductParams&>(h) = p;
   const auto aligned = [&](const void* data, int64_t row_bytes) {
     const int64_t four_bytes = 4 * ElementBytes(p.out_dtype);
     return reinterpret_cast<uintptr_t>(data) % four_bytes == 0 && row_bytes % four_bytes == 0;
@@ -103,13 +103,13 @@ class HopperProducts final : public FusedProducts {
     if (parts_ != nullptr) (void)gpu::Free(parts_);
   }
 
-  bool Takes(const SkinnyParams& p) const override {
+  bool Takes(const FusedProductParams& p) const override {
     const hopper::MatmulParams h = KernelParams(p);
     return p.tokens <= hopper::kMostTokens &&
            int64_t{h.tiles} * h.depth * multiprocessors_ <= INT32_MAX;
   }
 
-  gpu::Error Launch(gpu::Stream stream, const SkinnyParams& p) override {
+  gpu::Error Launch(gpu::Stream stream, const FusedProductParams& p) override {
     hopper::MatmulLaunch launch;
     launch.stream = stream;
     hopper::MatmulParams params = KernelParams(p);

@@ -8,11 +8,12 @@
 #include <cuda.h>
 
 #include "ashlar_plugin.h"
-#include "gpu/skinny_product.h"
+#include "gpu/fused_product.h"
+#include "gpu/gpu.h"
 
 namespace ashlar::hopper {
 
-struct MatmulParams : gpu_kernels::SkinnyParams {
+struct MatmulParams : gpu_kernels::FusedProductParams {
   bool fours;        // out and residual allow accesses of four values
   int tiles, depth;  // of the weight, and steps of k in each
   int line;          // units that blocks divide evenly; those of no tile are left out

@@ -69,15 +69,15 @@ class FusedStep {
 // Empty when the device is of no such architecture.
 std::unique_ptr<FusedStep> OpenFusedStep(int device);
 
-struct SkinnyParams;
+struct FusedProductParams;
 // Products of few tokens with what stands around them but the norm, by what one architecture alone
 // has.
 class FusedProducts {
  public:
   virtual ~FusedProducts() = default;
   // Whether it carries out such a product; x is then of the weight's type, with scales if float8.
-  virtual bool Takes(const SkinnyParams& params) const = 0;
-  virtual gpu::Error Launch(gpu::Stream stream, const SkinnyParams& params) = 0;
+  virtual bool Takes(const FusedProductParams& params) const = 0;
+  virtual gpu::Error Launch(gpu::Stream stream, const FusedProductParams& params) = 0;
 };
 // Empty when the device is of no such architecture.
 std::unique_ptr<FusedProducts> OpenFusedProducts(int device);

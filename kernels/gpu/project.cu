@@ -91,7 +91,7 @@ int Prepare(ProjectCall& c) {
 // By one kernel a part, or one for gates and ups.
 int RunWhole(ProjectCall& c) {
   if (Prepare(c) != ASHLAR_OK) return ASHLAR_FAILED;
-  SkinnyParams p = MakeSkinny(c);
+  FusedProductParams p = MakeFusedParams(c);
   const auto launch = [&] {
     const gpu::Stream stream = StreamOf(c.device, c.stream);
     return Checked(

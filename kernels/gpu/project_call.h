@@ -33,7 +33,7 @@ bool TakeScratch(ProjectCall& c);
 // The type of every part when they share one, else float32, which every kernel but the skinny one
 // takes.
 ashlar_dtype CommonType(const ashlar_weight& weight);
-SkinnyParams MakeSkinny(const ProjectCall& c);
+FusedProductParams MakeFusedParams(const ProjectCall& c);
 
 inline bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 // The type of x that own kernels multiply such a weight with.

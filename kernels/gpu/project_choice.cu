@@ -23,7 +23,7 @@ bool HasHalves(const ashlar_weight& weight) {
 // Whether a kernel takes all parts of a weight.
 template <class Takes>
 bool TakesParts(const ProjectCall& c, Takes takes) {
-  SkinnyParams p = MakeSkinny(c);
+  FusedProductParams p = MakeFusedParams(c);
   for (const ashlar_weight::Part& part : c.weight.parts) {
     p.rows = static_cast<int>(c.a.gated != 0 ? c.weight.rows / 2 : part.rows);
     if (!takes(p)) return false;
@@ -67,8 +67,8 @@ ashlar_dtype CommonType(const ashlar_weight& weight) {
   return first;
 }
 
-SkinnyParams MakeSkinny(const ProjectCall& c) {
-  SkinnyParams p{};
+FusedProductParams MakeFusedParams(const ProjectCall& c) {
+  FusedProductParams p{};
   p.type = c.type;
   p.pitch = c.weight.pitch;
   p.cols = static_cast<int>(c.x.shape[1]);
@@ -96,14 +96,15 @@ void ChooseKernels(ProjectCall& c) {
   const int64_t bytes = c.weight.rows * c.weight.pitch * ElementBytes(c.type);
   const bool large = kLargeWeight <= bytes && bytes < kVocabularyWeight;
   c.fused = own != nullptr && (large || of.fewest <= tokens) && tokens <= of.most &&
-            TakesParts(c, [&](const SkinnyParams& p) { return own->Takes(p); });
+            TakesParts(c, [&](const FusedProductParams& p) { return own->Takes(p); });
   if (c.fused) return;
   if (c.x.shape[0] > kMostSkinnyTokens) return;
   const bool inside = c.a.norm.data != nullptr && XType(c.type) == ASHLAR_BF16 &&
                       IsPlain(c.x, ASHLAR_BF16) && IsAligned(c.a.norm.data);
   for (const bool norm_inside : {inside, false}) {
     c.norm_inside = norm_inside;
-    c.skinny = TakesParts(c, [&](const SkinnyParams& p) { return FitsSkinny(c.device->facts, p); });
+    c.skinny =
+        TakesParts(c, [&](const FusedProductParams& p) { return FitsSkinny(c.device->facts, p); });
     if (c.skinny) return;
   }
 }

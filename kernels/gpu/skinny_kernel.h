@@ -24,7 +24,7 @@ inline constexpr int kSquares =
 // Of the weight. x has 8, so that a vector of float8 weights meets two of x.
 GPU_BOTH int ValuesOfVector(ashlar_dtype weight) { return weight == ASHLAR_F8_E4M3 ? 16 : 8; }
 
-GPU_BOTH int Slices(const SkinnyParams& p) {
+GPU_BOTH int Slices(const FusedProductParams& p) {
   const int values = kSliceVectors * ValuesOfVector(p.type);
   return (static_cast<int>(p.pitch) + values - 1) / values;
 }
@@ -63,7 +63,7 @@ GPU_DEVICE void Widen(const gpu::Vector& stored, gpu::Vector (&to)[kParts]) {
 template <class W, int kWave, int kHalves, int kAll>
 class SkinnyBlock {
  public:
-  GPU_DEVICE SkinnyBlock(const SkinnyParams& params, const SkinnyLayout& layout)
+  GPU_DEVICE SkinnyBlock(const FusedProductParams& params, const SkinnyLayout& layout)
       : p(params),
         l(layout),
         slices(Slices(p)),
@@ -127,7 +127,7 @@ class SkinnyBlock {
     float add = 0, by = 1, up_by = 1;
   };
 
-  const SkinnyParams& p;
+  const FusedProductParams& p;
   const SkinnyLayout& l;
   const int slices, begin, end;  // begin, end: this block's strips of out
   Place ask;                     // what is asked for next
@@ -387,7 +387,7 @@ class SkinnyBlock {
 
 template <class W, int kWave, int kHalves, int kAll>
 GPU_KERNEL void GPU_BOUNDS(kSkinnyThreads, 2)
-    SkinnyKernel(const SkinnyParams params, const SkinnyLayout layout) {
+    SkinnyKernel(const FusedProductParams params, const SkinnyLayout layout) {
   if constexpr (gpu::RunsWave<kWave>()) {
     SkinnyBlock<W, kWave, kHalves, kAll>(params, layout).Run();
   }

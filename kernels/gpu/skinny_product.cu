@@ -18,7 +18,7 @@ struct Wish {
 
 // The most of x that fits such a block; none when the rest alone does not.
 SkinnyLayout MakeLayout(const SkinnyLayout& share, const Wish& wish, int wave,
-                        const SkinnyParams& p) {
+                        const FusedProductParams& p) {
   const int waves = kSkinnyThreads / wave, strip_rows = wave / 4;
   const int slice_bytes = kSliceVectors * ValuesOfVector(p.type) * 2;
   // More than whole turns of the banks: two tokens' vectors side by side never collide.
@@ -38,7 +38,7 @@ SkinnyLayout MakeLayout(const SkinnyLayout& share, const Wish& wish, int wave,
 
 // The first wish that can be granted, with a good part of x; no chunk where none can. With half of
 // a multiprocessor's memory the next product begins beside this one.
-SkinnyLayout Choose(const gpu::Facts& facts, const SkinnyParams& p) {
+SkinnyLayout Choose(const gpu::Facts& facts, const FusedProductParams& p) {
   constexpr int kSumBytes = 16 << 10;  // about as many are worth a group
   const int waves = kSkinnyThreads / facts.wave, strip_rows = facts.wave / 4;
   const int matrices = p.gated != 0 ? 2 : 1;
@@ -75,9 +75,9 @@ auto KernelOf(const SkinnyLayout& layout) {
 }
 
 template <class W, int kWave>
-gpu::Error Launch(gpu::Stream stream, const SkinnyLayout& layout, const SkinnyParams& p) {
+gpu::Error Launch(gpu::Stream stream, const SkinnyLayout& layout, const FusedProductParams& p) {
   const int blocks = Up(Up(p.rows, kWave / 4), layout.each);
-  const auto launch = [&](void (*kernel)(SkinnyParams, SkinnyLayout)) {
+  const auto launch = [&](void (*kernel)(FusedProductParams, SkinnyLayout)) {
     return gpu::Launch(stream, {static_cast<unsigned>(blocks)}, kSkinnyThreads,
                        static_cast<size_t>(layout.all), kernel, p, layout);
   };
@@ -90,11 +90,11 @@ gpu::Error Launch(gpu::Stream stream, const SkinnyLayout& layout, const SkinnyPa
 
 }  // namespace
 
-bool FitsSkinny(const gpu::Facts& facts, const SkinnyParams& p) {
+bool FitsSkinny(const gpu::Facts& facts, const FusedProductParams& p) {
   return Choose(facts, p).chunk > 0;
 }
 
-gpu::Error LaunchSkinny(const gpu::Facts& facts, gpu::Stream stream, const SkinnyParams& p) {
+gpu::Error LaunchSkinny(const gpu::Facts& facts, gpu::Stream stream, const FusedProductParams& p) {
   const SkinnyLayout layout = Choose(facts, p);
   return gpu::WithWave(facts.wave, [&](auto wave) {
     constexpr int kWave = wave;

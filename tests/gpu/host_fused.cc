@@ -1,18 +1,20 @@
 // Stands in for one architecture's own products on the host executor, so that what is put around
 // them is checked there too. It leaves even numbers of tokens to the portable kernels.
 #include "gpu/activation.h"
+#include "gpu/fused_product.h"
 #include "gpu/number.h"
 #include "gpu/platform.h"
-#include "gpu/skinny_product.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
 
 class HostFused final : public FusedProducts {
  public:
-  bool Takes(const SkinnyParams& p) const override { return p.tokens % 2 != 0 && p.tokens < 256; }
+  bool Takes(const FusedProductParams& p) const override {
+    return p.tokens % 2 != 0 && p.tokens < 256;
+  }
 
-  gpu::Error Launch(gpu::Stream, const SkinnyParams& p) override {
+  gpu::Error Launch(gpu::Stream, const FusedProductParams& p) override {
     for (int token = 0; token < p.tokens; ++token) {
       char* const out = static_cast<char*>(p.out) + token * p.out_row_bytes;
       const char* const added = static_cast<const char*>(p.residual) + token * p.residual_row_bytes;
@@ -28,7 +30,7 @@ class HostFused final : public FusedProducts {
   }
 
  private:
-  static float Multiply(const SkinnyParams& p, int which, int row, int token) {
+  static float Multiply(const FusedProductParams& p, int which, int row, int token) {
     const char* const x = static_cast<const char*>(p.x) + token * p.x_row_bytes;
     float sum = 0;
     for (int k = 0; k < p.cols; ++k) {

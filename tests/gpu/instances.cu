@@ -10,9 +10,9 @@ template GPU_KERNEL void DecodeKernel<BF16, 128, ASHLAR_WAVE>(const AttentionPar
 template GPU_KERNEL void DecodeKernel<F8, 128, ASHLAR_WAVE, true>(const AttentionParams);
 template GPU_KERNEL void TileKernel<BF16, 128, ASHLAR_WAVE>(const AttentionParams);
 template GPU_KERNEL void MatmulKernel<BF16, ASHLAR_WAVE, 1>(const MatmulParams);
-template GPU_KERNEL void SkinnyKernel<BF16, ASHLAR_WAVE, 1, 0>(const SkinnyParams,
+template GPU_KERNEL void SkinnyKernel<BF16, ASHLAR_WAVE, 1, 0>(const FusedProductParams,
                                                                const SkinnyLayout);
-template GPU_KERNEL void SkinnyKernel<BF16, ASHLAR_WAVE, 1, 4>(const SkinnyParams,
+template GPU_KERNEL void SkinnyKernel<BF16, ASHLAR_WAVE, 1, 4>(const FusedProductParams,
                                                                const SkinnyLayout);
 
 }  // namespace ashlar::gpu_kernels
