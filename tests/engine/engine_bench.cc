@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/toy_model_engine.h"
+#include "support/toy_model_idle.h"
 
 namespace ashlar {
 namespace {
@@ -37,25 +38,6 @@ Request MakeRequest(std::vector<int32_t> prompt, int max_tokens) {
   request.ignore_eos = true;
   return request;
 }
-
-// Fills its logits once, so that a step is the engine's own work.
-class NoForward final : public Forward {
- public:
-  NoForward(int64_t vocab, int rows) : vocab_(vocab), logits_(static_cast<size_t>(vocab * rows)) {
-    for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(i % 977) * 0.01f;
-  }
-  Result<Tensor> Run(const ModelWeights&, const std::vector<LayerKv>&,
-                     const StepInput& step) override {
-    return Logits(step);
-  }
-  Tensor Logits(const StepInput& step) const override {
-    return Tensor::Of(const_cast<float*>(logits_.data()), DType::kF32, {step.logit_rows, vocab_});
-  }
-
- private:
-  int64_t vocab_;
-  std::vector<float> logits_;
-};
 
 // CPU seconds that the reference plugin samples so many tokens in.
 double SamplingSeconds(const Device& device, int64_t vocab, int rows) {
@@ -81,18 +63,13 @@ void Step(int64_t vocab) {
     Engine::Options options;
     options.max_sequences = 256;
     options.batch_tokens = 2048;
-    Engine::Parts parts{std::make_unique<NoForward>(vocab, 256), Sha256};
-    auto worker = std::move(*Worker::Create(plan, *device, {}, *toy::MakeArena(plan, *device),
-                                            options, std::move(parts)));
+    auto worker =
+        toy::MakeWorker(plan, *device, options, std::make_unique<toy::IdleForward>(vocab, 256));
     auto events = std::make_shared<EventQueue>();
     for (int i = 0; i < batch; ++i) {
-      auto sequence = std::make_unique<Sequence>();
-      sequence->id = static_cast<uint64_t>(i + 1);
-      sequence->request = MakeRequest({}, 100'000);
-      sequence->tokens.assign(1000, i % static_cast<int>(vocab));
-      sequence->prompt_tokens = 1000;
-      sequence->events = events;
-      worker->Accept(std::move(sequence));
+      std::vector<int32_t> prompt(1000, i % static_cast<int>(vocab));
+      worker->Accept(toy::MakeSequence(static_cast<uint64_t>(i + 1),
+                                       MakeRequest(std::move(prompt), 100'000), events));
     }
     EngineStats stats;
     double in_step = 0;  // without handing out what came of it

@@ -8,6 +8,7 @@
 
 #include "support/engine_client.h"
 #include "support/toy_model_engine.h"
+#include "support/toy_model_idle.h"
 #include "support/toy_model_weights.h"
 
 namespace ashlar {
@@ -121,25 +122,20 @@ TEST(Island, TheEngineCopiesToMemoryItCannotTouch) {
 }
 
 // Notes the tokens of each sequence of its steps.
-class NotesSizes final : public Forward {
+class NotesSizes final : public toy::IdleForward {
  public:
   NotesSizes(int64_t vocab, int rows, std::vector<std::vector<int>>& sizes)
-      : vocab_(vocab), logits_(static_cast<size_t>(vocab * rows)), sizes_(sizes) {}
-  Result<Tensor> Run(const ModelWeights&, const std::vector<LayerKv>&,
+      : IdleForward(vocab, rows), sizes_(sizes) {}
+  Result<Tensor> Run(const ModelWeights& weights, const std::vector<LayerKv>& kv,
                      const StepInput& step) override {
     std::vector<int>& size = sizes_.emplace_back();
     for (int s = 0; s < step.sequences; ++s) {
       size.push_back(step.query_start[s + 1] - step.query_start[s]);
     }
-    return Logits(step);
-  }
-  Tensor Logits(const StepInput& step) const override {
-    return Tensor::Of(const_cast<float*>(logits_.data()), DType::kF32, {step.logit_rows, vocab_});
+    return IdleForward::Run(weights, kv, step);
   }
 
  private:
-  int64_t vocab_;
-  std::vector<float> logits_;
   std::vector<std::vector<int>>& sizes_;
 };
 
@@ -152,23 +148,19 @@ TEST(Island, AnIdleStepOfTheTopComesBeforeAnyOfARange) {
   Engine::Options options = toy::SmallOptions();
   options.batch_tokens = 301;  // more than a context, and all of them are run
   std::vector<Size> sizes;
-  Engine::Parts parts{std::make_unique<NotesSizes>(shape.vocab, options.max_sequences, sizes),
-                      Sha256};
-  auto worker = std::move(*Worker::Create(plan, *device, {}, *toy::MakeArena(plan, *device),
-                                          options, std::move(parts)));
+  auto worker =
+      toy::MakeWorker(plan, *device, options,
+                      std::make_unique<NotesSizes>(shape.vocab, options.max_sequences, sizes));
   ASSERT_TRUE(worker->Rehearse().ok());
   EXPECT_THAT(sizes, testing::ElementsAre(Size{151, 150}, Size(8, 1), Size{1}, Size{1}));
   sizes.clear();
 
   ASSERT_TRUE(worker->Step().ok());
-  auto sequence = std::make_unique<Sequence>();
-  sequence->id = 1;
-  sequence->tokens = {1, 2, 3};
-  sequence->prompt_tokens = 3;
-  sequence->request.max_tokens = 2;
-  sequence->request.ignore_eos = true;
-  sequence->events = std::make_shared<EventQueue>();
-  worker->Accept(std::move(sequence));
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 2;
+  request.ignore_eos = true;
+  worker->Accept(toy::MakeSequence(1, std::move(request), std::make_shared<EventQueue>()));
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker->Step().ok());
   EXPECT_THAT(sizes, testing::ElementsAre(Size(2, 1), Size(4, 1), Size{3}, Size{1}, Size{16},
                                           Size{32}, Size{64}, Size{128}, Size{256}));

@@ -38,7 +38,27 @@ struct ToyEngine {
   Engine& operator*() { return *engine; }
 };
 
-// The same without a thread: the test takes each step.
+// An engine without a thread: whoever has it takes each step. The plan and device outlive it.
+inline std::unique_ptr<Worker> MakeWorker(const Plan& plan, const Device& device,
+                                          const Engine::Options& options,
+                                          std::unique_ptr<Forward> forward) {
+  Engine::Parts parts{std::move(forward), Sha256};
+  return std::move(
+      *Worker::Create(plan, device, {}, *MakeArena(plan, device), options, std::move(parts)));
+}
+
+inline std::unique_ptr<Sequence> MakeSequence(uint64_t id, Request request,
+                                              std::shared_ptr<EventQueue> events) {
+  auto sequence = std::make_unique<Sequence>();
+  sequence->id = id;
+  sequence->tokens = std::move(request.prompt);
+  sequence->prompt_tokens = static_cast<int>(sequence->tokens.size());
+  sequence->request = std::move(request);
+  sequence->events = std::move(events);
+  return sequence;
+}
+
+// Such an engine over the toy model.
 struct ToyWorker {
   Plan plan;
   std::unique_ptr<Device> device;
@@ -47,23 +67,14 @@ struct ToyWorker {
 
   explicit ToyWorker(const Shape& shape = {}, const Engine::Options& options = SmallOptions(),
                      ToyForward::Hooks hooks = {})
-      : plan(MakePlan(shape)), device(OpenReference()) {
-    Engine::Parts parts{
-        std::make_unique<ToyForward>(plan.model, Engine::LogitRows(options), std::move(hooks)),
-        Sha256};
-    worker = std::move(
-        *Worker::Create(plan, *device, {}, *MakeArena(plan, *device), options, std::move(parts)));
-  }
+      : plan(MakePlan(shape)),
+        device(OpenReference()),
+        worker(MakeWorker(plan, *device, options,
+                          std::make_unique<ToyForward>(plan.model, Engine::LogitRows(options),
+                                                       std::move(hooks)))) {}
   uint64_t Accept(Request request, std::shared_ptr<EventQueue> events) {
-    auto sequence = std::make_unique<Sequence>();
-    sequence->id = next_id++;
-    sequence->tokens = std::move(request.prompt);
-    sequence->prompt_tokens = static_cast<int>(sequence->tokens.size());
-    sequence->request = std::move(request);
-    sequence->events = std::move(events);
-    uint64_t id = sequence->id;
-    worker->Accept(std::move(sequence));
-    return id;
+    worker->Accept(MakeSequence(next_id, std::move(request), std::move(events)));
+    return next_id++;
   }
   EngineStats stats() const {
     EngineStats stats;
