@@ -74,7 +74,7 @@ void Scheduler::LimitPrompts() {
     first = running_[i].get();
     ++prompts;
   }
-  if (prompts == 0) return;
+  if (first == nullptr) return;
   const int decodes = static_cast<int>(slices_.size());
   budget_ = std::min(budget_, pace_->PromptTokens(decodes, static_cast<int>(prompts),
                                                   first->computed, first->remaining()));

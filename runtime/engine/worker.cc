@@ -374,8 +374,8 @@ void Worker::FillStats(EngineStats& stats) const {
 }
 
 void Worker::Flush() {
-  for (auto& [events, event] : held_events_) {
-    std::visit([&](auto& one) { events->Push(std::move(one)); }, event);
+  for (auto& held : held_events_) {
+    std::visit([&](auto& one) { held.first->Push(std::move(one)); }, held.second);
   }
   held_events_.clear();
 }
