@@ -277,7 +277,7 @@ void Sampler::KeepBest(size_t most, double enough) {
   auto beyond_cut = [&](int32_t id) { return band_of(id) > cut; };
   std::erase_if(candidates_, beyond_cut);
   auto band = std::ranges::stable_partition(candidates_, in_whole_bands);
-  std::ranges::sort(band, [&](int32_t a, int32_t b) {
+  std::sort(band.begin(), band.end(), [&](int32_t a, int32_t b) {
     return log_weights_[a] > log_weights_[b] || (log_weights_[a] == log_weights_[b] && a < b);
   });
   size_t kept = candidates_.size() - band.size();
