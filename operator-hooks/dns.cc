@@ -77,13 +77,13 @@ std::string AddressText(int family, const void* bytes) {
   return text;
 }
 
-Result<std::vector<std::string>> AskMachine(const std::string& name, DnsType type) {
+Result<DnsAnswer> AskMachine(const std::string& name, DnsType type) {
   addrinfo hints{};
   hints.ai_family = type == DnsType::kIPv4 ? AF_INET : AF_INET6;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (error == EAI_NONAME || error == EAI_NODATA) return std::vector<std::string>();
+  if (error == EAI_NONAME || error == EAI_NODATA) return DnsAnswer{error == EAI_NODATA, {}};
   if (error != 0)
     return Problem{name, gai_strerror(error), "a DNS server that answers",
                    "check the cluster's DNS"};
@@ -97,17 +97,16 @@ Result<std::vector<std::string>> AskMachine(const std::string& name, DnsType typ
     addresses.push_back(AddressText(entry->ai_family, bytes));
   }
   std::sort(addresses.begin(), addresses.end());
-  return addresses;
+  return DnsAnswer{true, std::move(addresses)};
 }
 
-Result<std::vector<std::string>> AskServer(const std::string& name, DnsType type,
-                                           const std::string& server) {
+Result<DnsAnswer> AskServer(const std::string& name, DnsType type, const std::string& server) {
   constexpr uint16_t kId = 0x5a17;  // each question has a socket of its own
   std::optional<SocketAddress> address = ReadAddressAndPort(server);
   std::optional<std::string> question = DnsQuestion(name, kId, type);
   if (!address || !question)
-    return Problem{name, "cannot be asked of " + server, "address:port of a DNS server",
-                   "check --resolver"};
+    return Problem{name, "cannot be asked of " + server,
+                   "address:port or [address]:port of a DNS server", "check --resolver"};
   int fd = socket(address->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return Problem{name, "no socket", "a free file descriptor", "raise the limit"};
   timeval wait{.tv_sec = 2, .tv_usec = 0};
@@ -122,7 +121,7 @@ Result<std::vector<std::string>> AskServer(const std::string& name, DnsType type
   if (size < static_cast<ssize_t>(kHeaderBytes))
     return Problem{name, "no answer from " + server, "a DNS server that answers",
                    "check --resolver"};
-  return DnsAddresses(std::string_view(buffer, static_cast<size_t>(size)), kId);
+  return ReadDnsAnswer(std::string_view(buffer, static_cast<size_t>(size)), kId);
 }
 
 }  // namespace
@@ -151,7 +150,7 @@ std::optional<std::string> DnsQuestion(std::string_view name, uint16_t id, DnsTy
   return out;
 }
 
-Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t id) {
+Result<DnsAnswer> ReadDnsAnswer(std::string_view answer, uint16_t id) {
   Cursor cursor(answer);
   uint16_t answered = cursor.Word(), flags = cursor.Word();
   uint16_t questions = cursor.Word(), answers = cursor.Word();
@@ -159,7 +158,7 @@ Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t 
   cursor.Word();
   if (!cursor.ok() || answered != id || (flags & 0x8000) == 0)
     return Unreadable("bytes that are no answer to it");
-  if ((flags & 0xf) == kNoSuchName) return std::vector<std::string>();
+  if ((flags & 0xf) == kNoSuchName) return DnsAnswer{false, {}};
   if ((flags & 0xf) != 0) return Unreadable(fmt::format("error code {}", flags & 0xf));
   for (int i = 0; i < questions && cursor.ok(); ++i) {
     cursor.SkipName();
@@ -181,15 +180,20 @@ Result<std::vector<std::string>> DnsAddresses(std::string_view answer, uint16_t 
   }
   if (!cursor.ok()) return Unreadable("an answer cut short");
   std::sort(addresses.begin(), addresses.end());
-  return addresses;
+  return DnsAnswer{true, std::move(addresses)};
 }
 
 Result<std::vector<std::string>> Resolve(const std::string& name, const std::string& server) {
   const auto ask = [&](DnsType type) {
     return server.empty() ? AskMachine(name, type) : AskServer(name, type, server);
   };
-  Result<std::vector<std::string>> addresses = ask(DnsType::kIPv4);
-  return addresses && addresses->empty() ? ask(DnsType::kIPv6) : std::move(addresses);
+  Result<DnsAnswer> four = ask(DnsType::kIPv4);
+  if (!four) return four.problems();
+  if (four->name_exists && four->addresses.empty()) {
+    // A server that fails at this type has still answered that there is no IPv4 address.
+    if (Result<DnsAnswer> six = ask(DnsType::kIPv6)) return std::move(six->addresses);
+  }
+  return std::move(four->addresses);
 }
 
 }  // namespace ashlar::hooks

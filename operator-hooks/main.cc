@@ -121,8 +121,9 @@ int Main(int argc, char** argv) {
       app.add_subcommand("serve", "answer Metacontroller's hooks, and the admission webhook");
   serve->add_option("--host", options.host, "address to listen on");
   serve->add_option("--port", options.port, "port to listen on")->check(CLI::Range(1, 65535));
-  serve->add_option("--resolver", options.resolver,
-                    "address:port of the DNS server for pods (default: the machine's)");
+  serve->add_option(
+      "--resolver", options.resolver,
+      "address:port or [address]:port of the DNS server for pods (default: the machine's)");
   CLI::Option* certificate =
       serve->add_option("--tls-certificate", options.tls_certificate,
                         "PEM file: answer the API server's admission webhook, with TLS");

@@ -18,8 +18,8 @@ namespace ashlar::hooks {
 class Poller {
  public:
   // Pods are found through the models' headless services: `<name>-pods.<namespace>.svc.<domain>`,
-  // asked of `resolver` ("address:port"; "" for the machine's own). `clock` yields seconds since
-  // 1970. Starts at once; ends with the object. The references outlive it.
+  // asked of `resolver` ("address:port", "[address]:port"; "" for the machine's own). `clock`
+  // yields seconds since 1970. Starts at once; ends with the object. The references outlive it.
   Poller(SnapshotStore& snapshots, HookMetrics& metrics, std::function<int64_t()> clock,
          std::string domain, std::string resolver);
   ~Poller();

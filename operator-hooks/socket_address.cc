@@ -40,9 +40,10 @@ std::optional<SocketAddress> ReadAddressAndPort(const std::string& text) {
     return std::nullopt;
   }
   std::string address = text.substr(0, colon);
-  if (address.starts_with('[') && address.ends_with(']')) {
-    address = address.substr(1, address.size() - 2);
-  }
+  const bool six = address.find(':') != address.npos;
+  const bool brackets = address.starts_with('[') && address.ends_with(']');
+  if (six != brackets) return std::nullopt;
+  if (brackets) address = address.substr(1, address.size() - 2);
   return MakeSocketAddress(address, port);
 }
 

@@ -23,7 +23,8 @@ std::optional<SocketAddress> MakeSocketAddress(const std::string& address, uint1
 // "10.0.0.1:8000", "[fd00::1]:8000".
 std::string AddressAndPort(const std::string& address, int port);
 
-// The reverse; nullopt also when the port is none.
+// The reverse; nullopt also when the port is none, or when brackets stand around an IPv4 address or
+// not around an IPv6 address, whose last part could be the port.
 std::optional<SocketAddress> ReadAddressAndPort(const std::string& text);
 
 }  // namespace ashlar::hooks

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "operator-hooks/socket_address.h"
@@ -14,6 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+constexpr int kNoError = 0, kServerFailure = 2, kNoSuchName = 3;
+
 std::string Bytes(std::initializer_list<int> bytes) {
   std::string text;
   for (int byte : bytes) text += static_cast<char>(byte);
@@ -21,7 +24,7 @@ std::string Bytes(std::initializer_list<int> bytes) {
 }
 
 // Head of an answer to question 7 with one question for "a" and `answers` records.
-std::string Head(int answers, int code = 0) {
+std::string Head(int answers, int code = kNoError) {
   return Bytes({0, 7, 0x81, 0x80 | code, 0, 1, 0, answers, 0, 0, 0, 0, 1, 'a', 0, 0, 1, 0, 1});
 }
 std::string Address(int last) {
@@ -47,25 +50,30 @@ TEST(Dns, NamesThatCannotBe) {
 }
 
 TEST(Dns, AddressesAreSorted) {
-  EXPECT_THAT(DnsAddresses(Head(2) + Address(9) + Address(3), 7).value(),
+  EXPECT_THAT(ReadDnsAnswer(Head(2) + Address(9) + Address(3), 7)->addresses,
               ElementsAre("10.0.0.3", "10.0.0.9"));
-  EXPECT_THAT(DnsAddresses(Head(2) + Address6(9) + Address6(3), 7).value(),
+  EXPECT_THAT(ReadDnsAnswer(Head(2) + Address6(9) + Address6(3), 7)->addresses,
               ElementsAre("fd00::3", "fd00::9"));
 }
 
-TEST(Dns, UnknownNameHasNoAddress) { EXPECT_THAT(DnsAddresses(Head(0, 3), 7).value(), IsEmpty()); }
+TEST(Dns, ANameWithoutAddressesMayExist) {
+  EXPECT_TRUE(ReadDnsAnswer(Head(0), 7)->name_exists);
+  EXPECT_FALSE(ReadDnsAnswer(Head(0, kNoSuchName), 7)->name_exists);
+}
 
 TEST(Dns, EveryCutIsRefusedAndNoneCrashes) {
   const std::string whole = Head(2) + Address(3) + Address6(3);
   for (size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(DnsAddresses(whole.substr(0, size), 7)) << size;
-  EXPECT_FALSE(DnsAddresses(whole, 8)) << "an answer to another question";
+    EXPECT_FALSE(ReadDnsAnswer(whole.substr(0, size), 7)) << size;
+  EXPECT_FALSE(ReadDnsAnswer(whole, 8)) << "an answer to another question";
 }
 
-// A server on IPv6's loopback that knows an IPv6 address of each name and no other.
+// A server on IPv6's loopback that answers questions of each type with a code, and those for IPv6
+// with an address when the code is kNoError.
 class Server {
  public:
-  Server() : fd_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  Server(int code, int code6)
+      : code_(code), code6_(code6), fd_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in6 own{};
     own.sin6_family = AF_INET6;
     own.sin6_addr = in6addr_loopback;
@@ -81,6 +89,7 @@ class Server {
     close(fd_);
   }
   int port() const { return port_; }  // 0: this machine has no IPv6
+  int questions() const { return questions_; }
 
  private:
   void Run() {
@@ -90,31 +99,46 @@ class Server {
     ssize_t bytes;
     while ((bytes = recvfrom(fd_, question, sizeof question, 0, reinterpret_cast<sockaddr*>(&peer),
                              &size)) > 0) {
-      const bool known = question[12 + 3 + 1] == 28;  // after the name "a"
-      const std::string answer =
-          std::string(question, 2) + Head(known ? 1 : 0).substr(2) + (known ? Address6(5) : "");
+      ++questions_;
+      const bool six = question[12 + 3 + 1] == 28;  // after the name "a"
+      const bool known = six && code6_ == kNoError;
+      const std::string answer = std::string(question, 2) +
+                                 Head(known ? 1 : 0, six ? code6_ : code_).substr(2) +
+                                 (known ? Address6(5) : "");
       sendto(fd_, answer.data(), answer.size(), 0, reinterpret_cast<sockaddr*>(&peer), size);
     }
   }
 
+  const int code_, code6_;
   int fd_, port_ = 0;
+  std::atomic<int> questions_ = 0;
   std::thread thread_;
 };
 
 TEST(Dns, WhereThereIsNoIPv4AnIPv6AddressIsAskedFor) {
-  const Server server;
+  const Server server(kNoError, kNoError);
   if (server.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
   EXPECT_THAT(Resolve("a", AddressAndPort("::1", server.port())).value(), ElementsAre("fd00::5"));
 }
 
-TEST(SocketAddress, PortsStandBehindBracketsInIPv6) {
-  EXPECT_EQ(AddressAndPort("10.0.0.1", 53), "10.0.0.1:53");
-  EXPECT_EQ(AddressAndPort("fd00::1", 53), "[fd00::1]:53");
-  EXPECT_EQ(ReadAddressAndPort("10.0.0.1:53")->family(), AF_INET);
-  EXPECT_EQ(ReadAddressAndPort("[fd00::1]:53")->family(), AF_INET6);
-  for (const char* text : {"", ":", "10.0.0.1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536",
-                           "10.0.0.1:5x", "a:53", "[]:53", "[10.0.0.1:53"})
-    EXPECT_FALSE(ReadAddressAndPort(text)) << text;
+TEST(Dns, NoIPv4AddressIsAnAnswerWhereIPv6CannotBeAskedFor) {
+  const Server server(kNoError, kServerFailure);
+  if (server.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_THAT(Resolve("a", AddressAndPort("::1", server.port())).value(), IsEmpty());
+  EXPECT_EQ(server.questions(), 2);
+}
+
+TEST(Dns, ANameThatDoesNotExistIsAskedForOnce) {
+  const Server server(kNoSuchName, kNoError);
+  if (server.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_THAT(Resolve("a", AddressAndPort("::1", server.port())).value(), IsEmpty());
+  EXPECT_EQ(server.questions(), 1);
+}
+
+TEST(Dns, FailureAtTheFirstQuestionIsAProblem) {
+  const Server server(kServerFailure, kNoError);
+  if (server.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_EQ(Resolve("a", AddressAndPort("::1", server.port())).problems()[0].found, "error code 2");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "operator-hooks/http_get.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "http/server.h"
+#include "operator-hooks/socket_address.h"
 
 namespace ashlar::hooks {
 namespace {
@@ -33,10 +35,18 @@ class HttpGetTest : public testing::Test {
 
 TEST_F(HttpGetTest, YieldsTheBody) { EXPECT_EQ(Get("/status").value(), "{\"ready\":true}"); }
 
+bool MachineHasIPv6() {
+  const SocketAddress loopback = MakeSocketAddress("::1", 0).value();
+  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = fd >= 0 && bind(fd, loopback.get(), loopback.size) == 0;
+  close(fd);
+  return bound;
+}
+
 TEST_F(HttpGetTest, ReachesAnIPv6Address) {
-  auto server = Start("::1");
-  if (!server) GTEST_SKIP() << "this machine has no IPv6: " << Text(server.problems());
-  EXPECT_EQ(HttpGet("::1", (*server)->port(), "/status", 5000).value(), "{\"ready\":true}");
+  if (!MachineHasIPv6()) GTEST_SKIP() << "this machine has no IPv6";
+  auto server = Start("::1").value();
+  EXPECT_EQ(HttpGet("::1", server->port(), "/status", 5000).value(), "{\"ready\":true}");
 }
 
 TEST_F(HttpGetTest, OtherStatusIsNoAnswer) {
