@@ -121,9 +121,17 @@ class Chart(unittest.TestCase):
                 if container["name"] == "hooks":
                     self.assertIn(f"--image-cpu={odd}", container["args"])
 
+    def test_the_hooks_listen_where_the_values_say(self):
+        def arguments(*settings):
+            rendered = objects("-f", f"{CHART}/ci/operator-values.yaml", *settings)
+            (pod,) = [o["spec"]["template"]["spec"] for o in rendered if o["kind"] == "Deployment" and o["metadata"]["name"] == "r-hooks"]
+            return pod["containers"][0]["args"]
+        self.assertIn("--host=0.0.0.0", arguments())
+        self.assertIn("--host=::", arguments("--set", "hooks.host=::"))
+
     def test_typos_in_values_are_refused(self):
         for setting, word in (("hook.replicas=1", "hook"), ("hooks.replica=1", "replica"), ("mode=operater", "mode"),
-                              ("hooks.image=x:latest", "image"), ("hooks.livenessProbe.exec=x", "livenessProbe")):
+                              ("hooks.image=x:latest", "image"), ("hooks.host=", "host"), ("hooks.livenessProbe.exec=x", "livenessProbe")):
             result = helm("template", "r", CHART, "-f", VALUES[0], "--set", setting)
             self.assertNotEqual(result.returncode, 0, setting)
             self.assertIn(word, result.stderr)
