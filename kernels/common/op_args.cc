@@ -45,7 +45,7 @@ std::string CheckSequence(const ashlar_attention& a, int32_t s) {
 std::string CheckQkvPrepare(const ashlar_qkv_prepare& a, uint32_t kv_dtypes) {
   std::string wrong = CheckKv(a.kv, kv_dtypes);
   const int64_t dim = a.kv.head_dim, kv_heads = a.kv.kv_heads;
-  if (wrong.empty() && a.kv.head_dim_v != dim) wrong = "qkv_prepare: K and V heads differ in size";
+  if (wrong.empty() && a.kv.head_dim_v != dim) wrong = "K and V heads differ in size";
   if (wrong.empty()) wrong = CheckHeads("q_out", a.q_out, -1, -1, dim);
   if (wrong.empty()) {
     wrong = CheckMatrix("qkv", a.qkv, a.q_out.shape[0], (a.q_out.shape[1] + 2 * kv_heads) * dim);
@@ -54,19 +54,19 @@ std::string CheckQkvPrepare(const ashlar_qkv_prepare& a, uint32_t kv_dtypes) {
   if (wrong.empty() && a.k_norm.data != nullptr) wrong = CheckVector("k_norm", a.k_norm, dim);
   if (wrong.empty() && a.inv_freq != nullptr &&
       (a.rotary_dim < 0 || a.rotary_dim % 2 != 0 || a.rotary_dim > dim)) {
-    wrong = "qkv_prepare: rotary_dim " + std::to_string(a.rotary_dim);
+    wrong = "rotary_dim " + std::to_string(a.rotary_dim);
   }
   if (wrong.empty() && a.rope_style != ASHLAR_ROPE_HALF &&
       a.rope_style != ASHLAR_ROPE_INTERLEAVED) {
-    wrong = "qkv_prepare: unknown rope style";
+    wrong = "unknown rope style";
   }
   const int64_t slots = a.kv.blocks * a.kv.block_tokens;
   for (int64_t t = 0; wrong.empty() && t < a.qkv.shape[0]; ++t) {
     if (a.slots[t] >= slots) {
-      wrong = "qkv_prepare: slot " + std::to_string(a.slots[t]) + " of " + std::to_string(slots);
+      wrong = "slot " + std::to_string(a.slots[t]) + " of " + std::to_string(slots);
     }
   }
-  return wrong;
+  return wrong.empty() ? wrong : "qkv_prepare: " + wrong;
 }
 
 std::string CheckAttention(const ashlar_attention& a, uint32_t kv_dtypes) {

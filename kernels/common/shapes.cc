@@ -11,7 +11,11 @@ std::string Extents(const ashlar_tensor& t) {
   return text + "]";
 }
 
-// Of kFloats and F8_E4M3: "float32, float16 or bfloat16".
+bool Has(uint32_t dtypes, ashlar_dtype dtype) {
+  return static_cast<uint32_t>(dtype) < 32 && (dtypes & ASHLAR_DTYPE_BIT(dtype)) != 0;
+}
+
+// Of F32, F16, BF16 and F8_E4M3: "float32, float16 or bfloat16".
 std::string Names(uint32_t dtypes) {
   constexpr struct {
     ashlar_dtype dtype;
@@ -32,7 +36,7 @@ std::string Names(uint32_t dtypes) {
 std::string Check(const char* name, const ashlar_tensor& t, int32_t rank, const int64_t* want,
                   uint32_t dtypes) {
   const std::string at = std::string(name) + ": ";
-  if ((ASHLAR_DTYPE_BIT(t.dtype) & dtypes) == 0) return at + "not " + Names(dtypes);
+  if (!Has(dtypes, t.dtype)) return at + "not " + Names(dtypes);
   if (t.rank != rank) return at + "rank " + std::to_string(t.rank);
   const int64_t element = FloatBytes(t.dtype);
   int64_t dense = element;
@@ -72,7 +76,7 @@ std::string CheckVector(const char* name, const ashlar_tensor& t, int64_t size) 
 
 std::string CheckKv(const ashlar_kv_view& kv, uint32_t dtypes) {
   if (kv.base == nullptr) return "kv: no data";
-  if ((ASHLAR_DTYPE_BIT(kv.dtype) & dtypes) == 0) return "kv: not " + Names(dtypes);
+  if (!Has(dtypes, kv.dtype)) return "kv: not " + Names(dtypes);
   if (kv.blocks < 1 || kv.block_tokens < 1 || kv.kv_heads < 1 || kv.head_dim < 1 ||
       kv.head_dim_v < 1) {
     return "kv: an extent is not positive";

@@ -1,5 +1,5 @@
-// Barriers in shared memory that count arrivals and bytes. Only code between ASHLAR_HOPPER, which
-// stands for the host executor too, may use them.
+// Where Hopper's kernels run, and barriers in shared memory that count arrivals and bytes. Only
+// code between ASHLAR_HOPPER, which stands for the host executor too, may use the barriers.
 #pragma once
 
 #include "gpu/gpu.h"

@@ -297,6 +297,7 @@ void StartBlocks(Grid grid, unsigned first, unsigned y, unsigned z) {
     fiber.group = 0;
     fiber.done = false;
     fiber.waits = nullptr;
+    fiber.cluster_round = 0;
     fiber.counted = nullptr;
   }
   executor.cluster = {executor.threads, 0, 0};
@@ -333,6 +334,7 @@ void AwaitCluster() {
   Fiber* self = executor.current;
   self->waits = &executor.cluster;
   self->waits_for = self->cluster_round;
+  if (self->waits_for == 0) Abort("a thread awaits its cluster without having arrived");
   if (!self->Runnable()) Yield(self);
   self->waits = nullptr;
   BlockOf(self).met = true;
@@ -434,7 +436,6 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
       for (unsigned x = 0; x < grid.x; x += cluster) {
         StartBlocks(grid, x, y, z);
         RunBlocks();
-        if (!executor.stores.empty()) Abort("stores into blocks that have ended");
       }
     }
   }

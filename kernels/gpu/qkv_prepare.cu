@@ -229,7 +229,7 @@ gpu::Error LaunchFrom(const gpu::Facts& facts, gpu::Stream stream, const ashlar_
 std::string CheckArgs(const ashlar_qkv_prepare& a) {
   std::string problem = CheckKv(a.kv, kKvDtypes);
   if (problem.empty() && a.kv.head_dim_v != a.kv.head_dim) {
-    problem = "qkv_prepare: K and V heads differ in size";
+    problem = "K and V heads differ in size";
   }
   if (problem.empty()) problem = CheckHeads("q_out", a.q_out, -1, -1, a.kv.head_dim, kFloats);
   if (problem.empty()) {
@@ -243,20 +243,20 @@ std::string CheckArgs(const ashlar_qkv_prepare& a) {
     problem = CheckVector("k_norm", a.k_norm, a.kv.head_dim);
   }
   if (problem.empty() && (a.kv.head_dim % 4 != 0 || a.kv.head_dim > kLargestHead)) {
-    problem = "qkv_prepare: head size " + std::to_string(a.kv.head_dim);
+    problem = "head size " + std::to_string(a.kv.head_dim);
   }
   if (problem.empty() && a.inv_freq != nullptr &&
       (a.rotary_dim < 0 || a.rotary_dim % 4 != 0 || a.rotary_dim > a.kv.head_dim)) {
-    problem = "qkv_prepare: rotary_dim " + std::to_string(a.rotary_dim);
+    problem = "rotary_dim " + std::to_string(a.rotary_dim);
   }
   if (problem.empty() && a.rope_style != ASHLAR_ROPE_HALF &&
       a.rope_style != ASHLAR_ROPE_INTERLEAVED) {
-    problem = "qkv_prepare: unknown rope style";
+    problem = "unknown rope style";
   }
   if (problem.empty() && !(InPairs(a.qkv) && InPairs(a.q_out))) {
-    problem = "qkv_prepare: rows are not aligned to two elements";
+    problem = "rows are not aligned to two elements";
   }
-  return problem;
+  return problem.empty() ? problem : "qkv_prepare: " + problem;
 }
 
 }  // namespace

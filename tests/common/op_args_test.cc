@@ -123,20 +123,20 @@ struct QkvMistake {
 TEST(CheckQkvPrepare, NamesEachMistake) {
   EXPECT_EQ(CheckQkvPrepare(Qkv().args), "");
   const QkvMistake mistakes[] = {
-      {"qkv_prepare: K and V heads differ in size", [](Qkv& q) { q.args.kv.head_dim_v = 4; }},
+      {"K and V heads differ in size", [](Qkv& q) { q.args.kv.head_dim_v = 4; }},
       {"q_out: shape [2, 2, 8], dimension 2 should be 4",
        [](Qkv& q) { q.args.kv.head_dim = q.args.kv.head_dim_v = 4; }},
       {"qkv: shape [2, 32], dimension 1 should be 48", [](Qkv& q) { q.args.kv.kv_heads = 2; }},
       {"q_norm: rank 2", [](Qkv& q) { q.args.q_norm = q.args.qkv; }},
       {"k_norm: rank 2", [](Qkv& q) { q.args.k_norm = q.args.qkv; }},
-      {"qkv_prepare: rotary_dim 10", [](Qkv& q) { q.args.rotary_dim = 10; }},
-      {"qkv_prepare: rotary_dim 3", [](Qkv& q) { q.args.rotary_dim = 3; }},
-      {"qkv_prepare: slot 8 of 8", [](Qkv& q) { q.slots[1] = 8; }},
+      {"rotary_dim 10", [](Qkv& q) { q.args.rotary_dim = 10; }},
+      {"rotary_dim 3", [](Qkv& q) { q.args.rotary_dim = 3; }},
+      {"slot 8 of 8", [](Qkv& q) { q.slots[1] = 8; }},
   };
   for (const QkvMistake& mistake : mistakes) {
     Qkv q;
     mistake.make(q);
-    EXPECT_EQ(CheckQkvPrepare(q.args), mistake.message);
+    EXPECT_EQ(CheckQkvPrepare(q.args), std::string("qkv_prepare: ") + mistake.message);
   }
 }
 

@@ -60,5 +60,14 @@ TEST(Shapes, ElementsOfTwoBytesLieTwoApart) {
   EXPECT_EQ(CheckMatrix("x", t, 3, 4, kFloats), "x: not float32, float16 or bfloat16");
 }
 
+TEST(Shapes, ACacheHasOneOfTheTypesAsked) {
+  constexpr uint32_t kNarrow = ASHLAR_DTYPE_BIT(ASHLAR_F16) | ASHLAR_DTYPE_BIT(ASHLAR_BF16) |
+                               ASHLAR_DTYPE_BIT(ASHLAR_F8_E4M3);
+  ashlar_kv_view kv{memory, 64, 32, 8, 1, ASHLAR_F8_E4M3, 2, 2, 4, 4};
+  EXPECT_EQ(CheckKv(kv, kNarrow), "");
+  kv.dtype = static_cast<ashlar_dtype>(ASHLAR_F16 + 32);  // of no bit
+  EXPECT_EQ(CheckKv(kv, kNarrow), "kv: not float16, bfloat16 or float8");
+}
+
 }  // namespace
 }  // namespace ashlar

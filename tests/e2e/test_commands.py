@@ -158,6 +158,10 @@ class Validations(Folder):
         self.assertEqual((checked.returncode, checked.stdout), (2, ""))
         self.assertIn("builtin:dmeo: is no model of this binary", checked.stderr)
         self.assertEqual(checked.stderr, planned.stderr)
+        # A plan may be made from the geometry alone; what is to be served needs the model.
+        given = self.file("given.yaml", "source: {builtin: dmeo, config: %s}\n" % json.dumps(DENSE))
+        self.assertEqual(ashlar("plan", "-f", given, "--platform", "h200").returncode, 0)
+        self.assertIn("builtin:dmeo: is no model of this binary", ashlar("validate", "-f", given).stderr)
         self.assertEqual(ashlar("validate", "-f", DEMO).returncode, 0)
 
 

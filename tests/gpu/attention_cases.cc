@@ -157,8 +157,13 @@ void QkvCase(const Context& c) {
   const auto dtype = c.random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F16, ASHLAR_F8_E4M3});
   const int head_dim = c.random.Pick({32, 64, 80, 96, 128, 256}),
             kv_heads = c.random.Pick({1, 2, 4});
-  const int q_heads = kv_heads * static_cast<int>(c.random.Int(1, 5)), blocks = 6;
-  const int block_tokens = 16, tokens = static_cast<int>(c.random.Int(1, 30));
+  const int q_heads = kv_heads * static_cast<int>(c.random.Int(1, 5));
+  // So many that waves take several heads of a token, on the host executor and on a large device.
+  const bool many = c.random.Chance(0.3);
+  const int tokens = static_cast<int>(many      ? c.random.Int(250, 300) * (c.large ? 6 : 1)
+                                      : c.large ? c.random.Int(1, 200)
+                                                : c.random.Int(1, 30));
+  const int block_tokens = 16, blocks = tokens / block_tokens + 2;
   const Cache cache = MakeCache(c.random, dtype, blocks, block_tokens, kv_heads, head_dim);
   std::vector<uint8_t> arena(static_cast<size_t>(cache.bytes), 0x3c);
   std::vector<int64_t> slots(blocks * block_tokens);

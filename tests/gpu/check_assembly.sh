@@ -64,10 +64,13 @@ if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && 
   ln -sf "$bitcode"/*.bc "$libraries/"
   ln -sf "$bitcode/oclc_isa_version_940.bc" "$libraries/oclc_isa_version_942.bc"
   ln -sf "$bitcode/oclc_isa_version_1036.bc" "$libraries/oclc_isa_version_1100.bc"
+  CCACHE_EXTRAFILES=$(printf '%s:' "$libraries"/*.bc)
+  export CCACHE_EXTRAFILES=${CCACHE_EXTRAFILES%:} # they are linked in
   amd gfx90a 64 v_mfma_f32_16x16x16
   amd gfx942 64 v_mfma_f32_16x16x16
   amd gfx1030 32 none
   amd gfx1100 32 none
+  unset CCACHE_EXTRAFILES
 else
   echo "check_assembly: no clang 19 with HIP's headers: HIP is not compiled here"
 fi

@@ -94,9 +94,10 @@ void NormCase(const Context& c) {
 }
 
 void ActivationCase(const Context& c) {
+  // As many as several rows a thread are chosen for, on the host executor and on a large device.
   const bool many = c.random.Chance(0.3);
-  const int64_t n = c.random.Int(1, many ? 120 : 20);
-  const int64_t width = many ? 8 * c.random.Int(1, 160) : c.random.Int(1, 700);
+  const int64_t n = many ? c.random.Int(128, 150) * (c.large ? 8 : 1) : c.random.Int(1, 20);
+  const int64_t width = many ? 8 * c.random.Int(260, 300) : c.random.Int(1, 700);
   const ashlar_dtype dtype = PickFloat(c.random);
   const std::vector<float> x = Rounded(dtype, c.random.Normals(n * 2 * width, 3));
   const auto activation = c.random.Chance(0.5) ? ASHLAR_SILU : ASHLAR_GELU_TANH;

@@ -52,12 +52,12 @@ Step MakeStep(const Context& c) {
   Step s;
   const auto dtype = random.Pick<ashlar_dtype>({ASHLAR_BF16, ASHLAR_F8_E4M3});
   const int head_dim = random.Pick({64, 128}), block_tokens = random.Pick({16, 32, 64});
-  const int kv_heads = c.large ? random.Pick({4, 7, 8, 8, 16, 32}) : random.Pick({1, 2, 8});
+  const int kv_heads = c.large ? random.Pick({4, 7, 8, 8, 16, 32}) : random.Pick({1, 2, 4, 4});
   const int group = static_cast<int>(random.Int(1, 7));
   s.q_heads = kv_heads * group;
   if (random.Chance(0.3)) s.window = static_cast<int>(random.Int(1, 200));
   s.reads = random.Chance(0.3);
-  const int sequences = static_cast<int>(random.Chance(0.4) ? 1 : random.Int(2, 8));
+  const int sequences = static_cast<int>(random.Chance(0.7) ? 1 : random.Int(2, 8));
   const int longest = c.large && sequences < 3 ? 5000 : c.large ? 1500 : 200;
   int64_t& entries = s.table_stride = 1;
   for (int i = 0; i < sequences; ++i) {

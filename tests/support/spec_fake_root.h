@@ -1,4 +1,5 @@
-// A tree that stands in for /sys, /proc and /dev. It lies in memory: some hold thousands of files.
+// A tree that stands in for /sys, /proc and /dev. It lies in memory where there is room: some hold
+// thousands of files.
 #pragma once
 
 #include <stdlib.h>
@@ -17,7 +18,10 @@ class FakeRoot {
  public:
   FakeRoot() {
     std::string name = "/dev/shm/ashlar_root_XXXXXX";
-    Check(mkdtemp(name.data()) != nullptr, "a temporary directory can be made");
+    if (mkdtemp(name.data()) == nullptr) {
+      name = std::filesystem::temp_directory_path() / "ashlar_root_XXXXXX";
+      Check(mkdtemp(name.data()) != nullptr, "a temporary directory can be made");
+    }
     path_ = name;
     std::filesystem::permissions(path_, std::filesystem::perms(0755));
   }
