@@ -154,11 +154,14 @@ class Streams(unittest.TestCase):
                     [t.join() for t in threads]
                     self.assertTrue(all("data: [DONE]" in text for _, text in results))
             streams(16)  # until every thread has had its largest share of memory and every block its turn
-            warm = server.resident_bytes()
-            streams(12)
-            growth = server.resident_bytes() - warm
-            print(f"RSS over 768 streams, 64 at a time: {warm / 2**20:.1f} MiB warm, {growth / 2**20:+.1f} MiB after")
-            self.assertLess(growth, 3 << 20)  # less than 4 KiB a stream
+            for _ in range(3):  # an arena that the allocator opens late is there once; what leaks is there each time
+                warm = server.resident_bytes()
+                streams(12)
+                growth = server.resident_bytes() - warm
+                print(f"RSS over 768 streams, 64 at a time: {warm / 2**20:.1f} MiB warm, {growth / 2**20:+.1f} MiB after")
+                if growth < 3 << 20:  # less than 4 KiB a stream
+                    break
+            self.assertLess(growth, 3 << 20)
 
     def test_new_connections_are_served_during_the_lame_duck(self):
         with Server(DEMO + "server: {lameDuckSeconds: 2}\n") as server:
