@@ -12,6 +12,7 @@
 #include "operator-hooks/model_schema.h"
 #include "operator-hooks/poller.h"
 #include "operator-hooks/render.h"
+#include "operator-hooks/socket_address.h"
 
 namespace ashlar::hooks {
 namespace {
@@ -86,7 +87,7 @@ int Serve(const Options& options) {
   server.error_body = HookError;
   auto hooks = HttpServer::Start(server, HookRoutes(service, metrics));
   if (!hooks) return Report(hooks.problems());
-  LogInfo("hooks", "listening on {}:{}", options.host, (*hooks)->port());
+  LogInfo("hooks", "listening on {}", AddressAndPort(options.host, (*hooks)->port()));
   std::unique_ptr<HttpServer> admission;
   if (!options.tls_certificate.empty()) {
     server.port = options.tls_port;
@@ -95,7 +96,7 @@ int Serve(const Options& options) {
     auto started = HttpServer::Start(server, AdmissionRoutes(service, metrics));
     if (!started) return Report(started.problems());
     admission = *std::move(started);
-    LogInfo("hooks", "admission on {}:{}, with TLS", options.host, admission->port());
+    LogInfo("hooks", "admission on {}, with TLS", AddressAndPort(options.host, admission->port()));
   }
   int signal = 0;
   sigwait(&signals, &signal);

@@ -33,7 +33,7 @@ GPU_DEVICE void InitBarrier(Barrier* barrier, int arrivals) {
                "r"(arrivals)
                : "memory");
 }
-// Shows initialised barriers to the copy engine.
+// Shows initialised barriers to the copy engine and, once the cluster has met, to its blocks.
 GPU_DEVICE void FenceBarriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

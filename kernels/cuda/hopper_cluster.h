@@ -5,7 +5,7 @@
 
 namespace ashlar::hopper {
 
-// As gpu::Launch, in clusters of `blocks` neighbouring blocks.
+// As gpu::Launch, in clusters of `blocks` neighbouring blocks, up to 8.
 template <class... Params, class... Args>
 gpu::Error LaunchClusters([[maybe_unused]] gpu::Stream stream, unsigned blocks, gpu::Grid grid,
                           unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
@@ -17,12 +17,6 @@ gpu::Error LaunchClusters([[maybe_unused]] gpu::Stream stream, unsigned blocks, 
 #else
   const gpu::Error error = gpu::AskForShared(reinterpret_cast<const void*>(kernel), shared_bytes);
   if (error != gpu::kSuccess) return error;
-  constexpr unsigned kMostPortable = 8;
-  if (blocks > kMostPortable) {
-    const gpu::Error allowed =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    if (allowed != gpu::kSuccess) return allowed;
-  }
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
