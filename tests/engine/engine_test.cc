@@ -216,10 +216,12 @@ TEST(Engine, ARowThatIsNotFiniteFailsItsRequestOnly) {
   }
 }
 
-// NU-02: one of eight that share a prefix fails at its fifth token; the others answer as without
-// it, and nobody builds on what led there.
+// NU-02: the last of eight that share a prefix fails at its fifth token; the others answer as
+// without it, and nobody builds on what led there. (One that arrived after the failure would
+// compute the prefix anew, and publish it.)
 TEST(Engine, WhatOneRequestPoisonsNoOtherSees) {
   const std::vector<int32_t> prefix(32, 7);
+  constexpr int32_t kCount = 8, kBad = kCount - 1;
   auto ask_all = [&](bool poison) {
     auto seen = std::make_shared<std::atomic<int>>(0);
     toy::ToyForward::Hooks hooks;
@@ -228,10 +230,10 @@ TEST(Engine, WhatOneRequestPoisonsNoOtherSees) {
     };
     toy::ToyEngine engine({}, toy::SmallOptions(), hooks);
     std::vector<Pending> pending;
-    for (int32_t i = 0; i < 8; ++i) {
+    for (int32_t i = 0; i < kCount; ++i) {
       Request request = Greedy(prefix, 20);
       request.prompt.push_back(i);
-      request.sampling.logit_bias = {{62, i == 3 ? 100.0f : -100.0f}};  // only it comes to 62
+      request.sampling.logit_bias = {{62, i == kBad ? 100.0f : -100.0f}};  // only it comes to 62
       pending.push_back(Submit(*engine, request));
     }
     std::vector<Answer> answers;
@@ -242,16 +244,15 @@ TEST(Engine, WhatOneRequestPoisonsNoOtherSees) {
     return answers;
   };
   const std::vector<Answer> clean = ask_all(false), poisoned = ask_all(true);
-  for (size_t i = 0; i < 8; ++i) {
-    if (i == 3) continue;
+  for (size_t i = 0; i < kBad; ++i) {
     EXPECT_EQ(poisoned[i].finish, FinishReason::kLength);
     EXPECT_EQ(poisoned[i].ids, clean[i].ids) << i;
   }
-  EXPECT_EQ(poisoned[3].finish, FinishReason::kError);
-  EXPECT_EQ(poisoned[3].ids, std::vector<int32_t>(5, 62));
-  EXPECT_EQ(clean[8].cached_tokens, 32);
-  EXPECT_EQ(poisoned[8].cached_tokens, 0);
-  EXPECT_EQ(poisoned[8].ids, clean[8].ids);
+  EXPECT_EQ(poisoned[kBad].finish, FinishReason::kError);
+  EXPECT_EQ(poisoned[kBad].ids, std::vector<int32_t>(5, 62));
+  EXPECT_EQ(clean[kCount].cached_tokens, 32);
+  EXPECT_EQ(poisoned[kCount].cached_tokens, 0);
+  EXPECT_EQ(poisoned[kCount].ids, clean[kCount].ids);
 }
 
 // NU-01 at start.
