@@ -3,6 +3,7 @@
 
 #include "text/convert.h"
 #include "text/goldens.h"
+#include "text/sanitizer.h"
 
 namespace ashlar {
 namespace {
@@ -19,6 +20,20 @@ std::string Render(const std::string& source, int64_t max_output_bytes = 1 << 20
   return text.ok() ? *text : Text(text.problems());
 }
 
+// Where another limit than that of time is the claim, on however slow a machine.
+std::string RenderInAnyTime(const std::string& source) {
+  const UninstrumentedCall call;
+  tmpl_handle* handle = nullptr;
+  ashlar_buffer text{};
+  err_fault* error = nullptr;
+  if (tmpl_compile(Borrow(source), {}, {}, &handle, &error) != ASHLAR_OK) {
+    return TakeProblem(error).Text();
+  }
+  const int code = tmpl_render(handle, Borrow("{}"), 1 << 20, 600'000, 0, &text, &error);
+  tmpl_free(handle);
+  return code == ASHLAR_OK ? TakeString(text) : TakeProblem(error).Text();
+}
+
 // An action repeated in two nested loops.
 std::string Repeated(const std::string& action, int outer, int inner) {
   return "{% set ns = namespace(s=[], t=[]) %}{% for i in range(" + std::to_string(outer) +
@@ -28,37 +43,38 @@ std::string Repeated(const std::string& action, int outer, int inner) {
 
 // TK-08, from here on. A template sent in a request is refused: tests/serve/bad_bodies_test.cc.
 TEST(TemplateLimits, StopNestedLoops) {
-  EXPECT_THAT(Render(Repeated("", 10000, 10000)), StartsWith(kSteps));
-  EXPECT_THAT(Render(Repeated("{% set ns.s = i %}", 10000, 10000)), StartsWith(kSteps));
+  EXPECT_THAT(RenderInAnyTime(Repeated("", 10000, 10000)), StartsWith(kSteps));
+  EXPECT_THAT(RenderInAnyTime(Repeated("{% set ns.s = i %}", 10000, 10000)), StartsWith(kSteps));
 }
 
 TEST(TemplateLimits, CountThreeStepsForAnEmptyTurnOfALoop) {
-  EXPECT_EQ(Render(Repeated("", 10, 33000)), "");
-  EXPECT_THAT(Render(Repeated("", 10, 34000)), StartsWith(kSteps));
+  EXPECT_EQ(RenderInAnyTime(Repeated("", 10, 33000)), "");
+  EXPECT_THAT(RenderInAnyTime(Repeated("", 10, 34000)), StartsWith(kSteps));
 }
 
 TEST(TemplateLimits, StopADoublingString) {
-  EXPECT_THAT(Render("{% set ns = namespace(s='aaaaaaaaaa') %}{% for i in range(40) %}"
-                     "{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
+  EXPECT_THAT(RenderInAnyTime("{% set ns = namespace(s='aaaaaaaaaa') %}{% for i in range(40) %}"
+                              "{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
               StartsWith(kSteps));
-  EXPECT_THAT(Render("{{ 'a' * 1000000000 }}"), StartsWith(kSteps));
-  EXPECT_THAT(Render("{{ '%1000000000d' | format(3) }}"), StartsWith(kSteps));
-  EXPECT_THAT(Render("{{ 'x' | replace('', 'y' * 100000) | replace('y', 'z' * 100000) }}"),
+  EXPECT_THAT(RenderInAnyTime("{{ 'a' * 1000000000 }}"), StartsWith(kSteps));
+  EXPECT_THAT(RenderInAnyTime("{{ '%1000000000d' | format(3) }}"), StartsWith(kSteps));
+  EXPECT_THAT(RenderInAnyTime("{{ 'x' | replace('', 'y' * 100000) | replace('y', 'z' * 100000) }}"),
               StartsWith(kSteps));
 }
 
 TEST(TemplateLimits, StopGrowingLists) {
-  EXPECT_THAT(Render("{{ [1] * 1000000000 }}"), StartsWith("chat template"));
-  EXPECT_THAT(Render("{% for i in range(90000) %}{% set x = range(100000) | list %}{% endfor %}"),
-              StartsWith(kSteps));
-  EXPECT_THAT(Render("{{ range(1000000000) }}"), HasSubstr("range has too many elements"));
+  EXPECT_THAT(RenderInAnyTime("{{ [1] * 1000000000 }}"), StartsWith("chat template"));
+  EXPECT_THAT(
+      RenderInAnyTime("{% for i in range(90000) %}{% set x = range(100000) | list %}{% endfor %}"),
+      StartsWith(kSteps));
+  EXPECT_THAT(RenderInAnyTime("{{ range(1000000000) }}"), HasSubstr("range has too many elements"));
 }
 
 TEST(TemplateLimits, StopDeepCalls) {
-  EXPECT_THAT(Render("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}"),
+  EXPECT_THAT(RenderInAnyTime("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}"),
               HasSubstr("recursion limit exceeded"));
-  EXPECT_EQ(Render("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}x{% endmacro %}"
-                   "{{ f(40) | length }}"),
+  EXPECT_EQ(RenderInAnyTime("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}x{% endmacro %}"
+                            "{{ f(40) | length }}"),
             "41");
 }
 
@@ -74,13 +90,14 @@ TEST(TemplateLimits, StopOutput) {
 TEST(TemplateLimits, DeepValuesEndInTextOrRefusal) {
   const std::string nest = Repeated("{% set ns.s = [ns.s] %}", 2, 45000);
   const std::string twice = Repeated("{% set ns.s = [ns.s] %}{% set ns.t = [ns.t] %}", 2, 25000);
-  EXPECT_EQ(Render(nest + "done"), "done");
-  EXPECT_EQ(Render(nest + "{{ ns.s }}").size(), 180002u);
-  EXPECT_EQ(Render(nest + "{{ ns.s | string | length }}"), "180002");
-  EXPECT_EQ(Render(twice + "{{ ns.s == ns.t }}"), "True");
-  EXPECT_EQ(Render(twice + "{{ [ns.s, ns.t] | unique | list | length }}"), "1");
-  EXPECT_THAT(Render(nest + "{{ ns.s | tojson }}"), HasSubstr("nests values deeper than 200"));
-  EXPECT_THAT(Render(nest + "{{ ns.s | pprint }}"), HasSubstr("pprint"));
+  EXPECT_EQ(RenderInAnyTime(nest + "done"), "done");
+  EXPECT_EQ(RenderInAnyTime(nest + "{{ ns.s }}").size(), 180002u);
+  EXPECT_EQ(RenderInAnyTime(nest + "{{ ns.s | string | length }}"), "180002");
+  EXPECT_EQ(RenderInAnyTime(twice + "{{ ns.s == ns.t }}"), "True");
+  EXPECT_EQ(RenderInAnyTime(twice + "{{ [ns.s, ns.t] | unique | list | length }}"), "1");
+  EXPECT_THAT(RenderInAnyTime(nest + "{{ ns.s | tojson }}"),
+              HasSubstr("nests values deeper than 200"));
+  EXPECT_THAT(RenderInAnyTime(nest + "{{ ns.s | pprint }}"), HasSubstr("pprint"));
 }
 
 TEST(TemplateLimits, StopAtTheirTimeOfProcessor) {
