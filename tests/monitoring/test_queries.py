@@ -114,6 +114,8 @@ class Prometheus:
             with urllib.request.urlopen(address, timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # it is not ready yet
+                raise
             raise AssertionError(error.read().decode()) from error
 
     def query(self, expression):
