@@ -176,18 +176,24 @@ inline bool LaunchesOverlap() {
 #endif
 }
 
+// Asks for most of a multiprocessor's memory as shared for this kernel. Blocks of kernels that want
+// other parts of it shared never meet there; what is not shared is cache.
+inline Error PreferShared([[maybe_unused]] const void* kernel) {
+#if defined(ASHLAR_GPU_HIP)
+  return kSuccess;
+#else
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                              cudaSharedmemCarveoutMaxShared);
+#endif
+}
+
 // Prepares a kernel for launches with so much dynamic shared memory; without any, what others share
 // is its cache.
 inline Error AskForShared(const void* kernel, size_t bytes) {
   if (bytes == 0) return kSuccess;
-#if !defined(ASHLAR_GPU_HIP)
-  // Blocks of kernels that want other parts of a multiprocessor's memory shared never meet there.
-  const Error error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                           cudaSharedmemCarveoutMaxShared);
-  if (error != kSuccess) return error;
-#endif
+  const Error error = PreferShared(kernel);
   constexpr size_t kWithoutAsking = 48 << 10;
-  if (bytes <= kWithoutAsking) return kSuccess;
+  if (error != kSuccess || bytes <= kWithoutAsking) return error;
   return ASHLAR_VENDOR(FuncSetAttribute)(
       kernel, ASHLAR_VENDOR(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(bytes));
 }

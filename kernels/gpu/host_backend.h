@@ -81,6 +81,8 @@ struct Grid {
 void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body,
              unsigned cluster = 1);
 
+inline Error PreferShared(const void*) { return kSuccess; }
+
 template <class... Params, class... Args>
 Error Launch(Stream, Grid grid, unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
              Args... args) {

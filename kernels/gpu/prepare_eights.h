@@ -208,9 +208,13 @@ gpu::Error LaunchEights(const gpu::Facts& facts, gpu::Stream stream, const ashla
   }
   constexpr int kWaves = kEightsThreads / kWave;
   const gpu::Grid grid{static_cast<unsigned>((tokens * p.parts + kWaves - 1) / kWaves)};
-  return gpu::Launch(
-      stream, grid, kEightsThreads, 0,
-      many ? EightsKernel<In, kHeadDim, kWave, kMany> : EightsKernel<In, kHeadDim, kWave, 1>, p);
+  const auto kernel =
+      many ? EightsKernel<In, kHeadDim, kWave, kMany> : EightsKernel<In, kHeadDim, kWave, 1>;
+  if (!many) {  // attention, which shares memory, is to begin beside it
+    const gpu::Error error = gpu::PreferShared(reinterpret_cast<const void*>(kernel));
+    if (error != gpu::kSuccess) return error;
+  }
+  return gpu::Launch(stream, grid, kEightsThreads, 0, kernel, p);
 }
 
 template <class In, int kWave>
