@@ -101,9 +101,12 @@ struct DecodeBlock {
       const int key = KeyOf(ahead) + r * Tile::kRun;
       const bool visible = Visible(ahead, key, Tile::kRun);
       const char* from = visible ? walk.Entry(key, block[r]) : walk.base;
-      CopyRun<Stored, kHeadDim, kWave>(stage + r * Tile::kRun * Tile::kPitch, from,
-                                       walk.token_stride, visible ? ahead.oldest - key : 0,
-                                       visible ? ahead.rows.context - key : 0, p.aligned);
+      // Kept, keys would drive out queries and block tables, which then come behind other keys.
+      // Wider heads have no registers left for it; of 64, ptxas 13.0 makes copies that are no
+      // instruction.
+      CopyRun<Stored, kHeadDim, kWave, kHeadDim == 128>(
+          stage + r * Tile::kRun * Tile::kPitch, from, walk.token_stride,
+          visible ? ahead.oldest - key : 0, visible ? ahead.rows.context - key : 0, p.aligned);
     }
     ahead_stage = ahead_stage + 1 == Shape::kStages ? 0 : ahead_stage + 1;
     if (unit + 1 < end) {

@@ -50,8 +50,9 @@ struct CacheWalk {
 
 // A wave copies the kRun entries from `from` on into rows of `to`, those of keys outside [low,
 // high) as zeros; `low` and `high` count from the first. The first row's number is a multiple of
-// eight. Unless all lie at multiples of 16 bytes, `aligned` is false.
-template <class Stored, int kHeadDim, int kWave>
+// eight. Unless all lie at multiples of 16 bytes, `aligned` is false. With kOnce whole runs leave
+// no traces in the device's cache.
+template <class Stored, int kHeadDim, int kWave, bool kOnce = false>
 GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int low, int high,
                         bool aligned) {
   using Tile = CacheTile<Stored, kHeadDim>;
@@ -60,6 +61,9 @@ GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int lo
   if (aligned && low <= 0 && high >= Tile::kRun && kAll % kWave == 0) {
     // A wave copies so many whole rows at a time, or parts of one.
     constexpr int kRows = kWave % Tile::kPieces == 0 ? kWave / Tile::kPieces : 0;
+    const auto copy = [](char* place, const char* entry) {
+      kOnce ? gpu::CopyOnceToShared(place, entry, true) : gpu::CopyToShared(place, entry, true);
+    };
     const int own_row = lane / Tile::kPieces;
     const char* at = from + own_row * token_stride + lane % Tile::kPieces * 16;
     const int own_place = lane % Tile::kPieces ^ Tile::Exchange(own_row);
@@ -69,10 +73,10 @@ GPU_DEVICE void CopyRun(char* to, const char* from, int64_t token_stride, int lo
         const int row = (i * kWave + lane) / Tile::kPieces;
         const int piece = (i * kWave + lane) % Tile::kPieces;
         at = from + row * token_stride + piece * 16;
-        gpu::CopyToShared(to + Tile::At(row, piece), at, true);
+        copy(to + Tile::At(row, piece), at);
       } else {
         const int place = (own_place ^ Tile::Exchange(i * kRows)) << 4;
-        gpu::CopyToShared(to + own_row * Tile::kPitch + place + i * kRows * Tile::kPitch, at, true);
+        copy(to + own_row * Tile::kPitch + place + i * kRows * Tile::kPitch, at);
         at += kRows * token_stride;
       }
     }

@@ -423,6 +423,19 @@ GPU_DEVICE void CopyToShared(void* to, const void* from, bool valid) {
   *static_cast<Vector*>(to) = valid ? *static_cast<const Vector*>(from) : Vector{};
 #endif
 }
+// The same of what nobody reads again soon: it is the first to make room in the device's cache.
+GPU_DEVICE void CopyOnceToShared(void* to, const void* from, bool valid) {
+#if defined(GPU_PTX)
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  asm volatile(
+      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;\n" ::"r"(SharedAddress(to)),
+      "l"(from), "r"(valid ? 16 : 0), "l"(policy)
+      : "memory");
+#else
+  CopyToShared(to, from, valid);
+#endif
+}
 GPU_DEVICE void CommitCopies() {
 #if defined(ASHLAR_GPU_HOST)
   CloseCopies();
