@@ -29,7 +29,9 @@ struct RowShared {
   int32_t band, picked;
   uint32_t band_count;
   uint64_t before_count, before_mass;
+  uint64_t total;  // the mass of a row that top_p alone cuts
   uint64_t cut, cut_mass;
+  uint64_t summed;  // the cut from which on low and high are the masses of slices; kNoMass: none
 };
 static_assert(sizeof(RowShared) <= 64 << 10);  // what a block of every device may have
 
@@ -103,10 +105,10 @@ struct RowCut {
   // -infinity where there is none.
   GPU_DEVICE float LogitAt(int id) const { return id < p.vocab ? logits[id] : -INFINITY; }
 
-  // Calls body(rank) for this thread's share of what is looked at; after_slice(slice) when all
-  // threads have gone through the same slice of the row.
+  // Calls body(rank) for this thread's share of what is looked at, of the row for logits from that
+  // of `least` up; after_slice(slice) when all threads have gone through the same slice of the row.
   template <class Body, class AfterSlice>
-  GPU_DEVICE void ForEach(Body body, AfterSlice after_slice) const {
+  GPU_DEVICE void ForEach(uint64_t least, Body body, AfterSlice after_slice) const {
     if (looked != Looked::kRow) {
       const int size = static_cast<int>(s.staged_size);
 #pragma unroll 1
@@ -114,6 +116,7 @@ struct RowCut {
       return;
     }
     constexpr int kAtOnce = 4, kMine = kSlice / kRowThreads;
+    const float floor = fmaxf(LogitOf(least), -kLargestFloat);  // of no logit: NaN
 #pragma unroll 1
     for (int first = 0; first < p.slices; first += kAtOnce) {
       float logit[kAtOnce][kMine];  // under way together; the later slices' move up
@@ -126,7 +129,7 @@ struct RowCut {
 #pragma unroll
         for (int j = 0; j < kMine; ++j) {
           const int id = slice * kSlice + j * kRowThreads + thread;
-          if (logit[0][j] > -INFINITY) body(RankOf(logit[0][j], id));
+          if (logit[0][j] >= floor) body(RankOf(logit[0][j], id));
           for (int i = 0; i + 1 < kAtOnce; ++i) logit[i][j] = logit[i + 1][j];
         }
         after_slice(slice);
@@ -134,56 +137,67 @@ struct RowCut {
     }
   }
   template <class Body>
-  GPU_DEVICE void ForEach(Body body) const {
-    ForEach(body, [](int) {});
+  GPU_DEVICE void ForEach(uint64_t least, Body body) const {
+    ForEach(least, body, [](int) {});
+  }
+  // What the threads have of a slice of the row.
+  GPU_DEVICE void AddToSlice(int slice, uint64_t mass) const {
+    const uint64_t sum = WaveReduce<kWave>(mass, Sum{});
+    if (thread % kWave == 0 && sum > 0) AddMass(slice, sum);
   }
 
-  // From now on the whole row is looked at.
+  // From now on the whole row is looked at. With top_k the cut does not lie below `from`.
   GPU_DEVICE void LookAtRow() {
     gpu::SyncBlock();
     looked = Looked::kRow;
     if (settings.top_k == 0 && settings.top_p == 1) return;  // KeepBest is not called
-    uint64_t least = 0;                                      // with its bits turned
-    ForEach([&](uint64_t rank) { least = ~rank > least ? ~rank : least; });
+    if (settings.top_k == 0) from = RankOf(LeastKept(), -1);
+    if (LogitOf(from) >= -kLargestFloat) return;
+    uint64_t least = 0;  // with its bits turned
+    ForEach(0, [&](uint64_t rank) { least = ~rank > least ? ~rank : least; });
     from = ~BlockReduce<kWave>(least, s.scratch, Greater{});
+  }
+  // A logit that those below cannot reach the cut from: a whole vocabulary of them weighs half of
+  // what top_p leaves out.
+  GPU_DEVICE float LeastKept() const {
+    const double spare = 0.5 * (1 - double{settings.top_p}) * static_cast<double>(s.total);
+    const auto each = static_cast<float>(spare / (double{kMassUnit} * p.vocab));
+    const float least = best + log2f(each) / settings.per_logit;
+    return settings.min_p > 0 ? fmaxf(least, best + settings.min_depth) : least;
   }
 
   // The fewest best that are `most` or weigh `enough`: s.cut and s.cut_mass. False, and neither is
   // changed, when there are not so many from `from` up.
   GPU_DEVICE bool KeepBest(uint64_t most, uint64_t enough, bool weigh) const {
     if (Few()) return KeepFew(most, enough);
-    uint64_t top = RankOf(best, 0), low = from, before_count = 0, before_mass = 0;
+    uint64_t top = RankOf(best, 0), low = from;
+    if (thread == 0) s.before_count = s.before_mass = 0;
 #pragma unroll 1
     for (bool first = true;; first = false) {
       const Bands bands(top, low, first);
-      if (thread == 0) s.band = -1, s.list_size = 0;
+      if (thread == 0) s.band = -1, s.list_size = 0, s.summed = kNoMass;
       ClearBands();
-      ForEach([&](uint64_t rank) {
+      ForEach(low, [&](uint64_t rank) {
         if (rank < low || rank > top) return;
         const int band = bands.Of(rank);
         gpu::AtomicAdd(&s.count[band], 1u);
         if (weigh) AddMass(band, MassOf(rank));
       });
       gpu::SyncBlock();
-      FindBand(before_count, before_mass, most, enough);
+      FindBand(s.before_count, s.before_mass, most, enough);
       gpu::SyncBlock();
       const int found = s.band;
       if (found < 0) return false;
-      before_count = s.before_count, before_mass = s.before_mass;
       if (s.band_count <= kMostListed) {
-        ForEach([&](uint64_t rank) {
-          if (rank < low || rank > top || bands.Of(rank) != found) return;
-          const uint32_t at = gpu::AtomicAdd(&s.list_size, 1u);
-          s.listed[at] = rank;
-          s.mass[at] = MassOf(rank);
-        });
+        List(bands, low, top, found);
+        CutList(s.listed, static_cast<int>(s.list_size), s.before_count, s.before_mass, most,
+                enough);
         gpu::SyncBlock();
-        CutList(s.listed, static_cast<int>(s.list_size), before_count, before_mass, most, enough);
-        gpu::SyncBlock();
+        if (looked == Looked::kRow) SumListed();
         return true;
       }
       uint64_t greatest = 0, least = 0;  // the least with its bits turned
-      ForEach([&](uint64_t rank) {
+      ForEach(low, [&](uint64_t rank) {
         if (rank < low || rank > top || bands.Of(rank) != found) return;
         greatest = rank > greatest ? rank : greatest;
         least = ~rank > least ? ~rank : least;
@@ -192,7 +206,37 @@ struct RowCut {
       low = ~BlockReduce<kWave>(least, s.scratch, Greater{});
     }
   }
-  // The same, of few that are staged.
+  // The ranks of a band; of a row, what lies above it too, as the masses of slices.
+  GPU_DEVICE void List(const Bands& bands, uint64_t low, uint64_t top, int band) const {
+    const bool sums = looked == Looked::kRow;
+    if (sums) ClearBands();
+    uint64_t above = 0;
+    ForEach(
+        low,
+        [&](uint64_t rank) {
+          if (rank < low) return;
+          const int own = rank > top ? -1 : bands.Of(rank);
+          if (own < band && sums) above += MassOf(rank);
+          if (own != band) return;
+          const uint32_t at = gpu::AtomicAdd(&s.list_size, 1u);
+          s.listed[at] = rank;
+          s.mass[at] = MassOf(rank);
+        },
+        [&](int slice) {
+          AddToSlice(slice, above);
+          above = 0;
+        });
+    gpu::SyncBlock();
+  }
+  // Adds those of the list that are kept.
+  GPU_DEVICE void SumListed() const {
+    if (thread < static_cast<int>(s.list_size) && s.listed[thread] >= s.cut) {
+      AddMass(IdOf(s.listed[thread]) / kSlice, s.mass[thread]);
+    }
+    if (thread == 0) s.summed = s.cut;
+    gpu::SyncBlock();
+  }
+  // KeepBest of few that are staged.
   GPU_DEVICE bool KeepFew(uint64_t most, uint64_t enough) const {
     const int size = static_cast<int>(s.staged_size);
     gpu::SyncBlock();  // all have seen what an earlier call found

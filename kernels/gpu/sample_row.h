@@ -26,10 +26,9 @@ class RowDraw {
     if (!(cut_.best <= kLargestFloat)) return -1;
     if (cut_.settings.greedy) return IdOf(best);
     if (!cut_.settings.Cuts()) return Pick(thread_ < p_.slices ? MassOfSlice() : 0, 0);
-    const uint64_t total = cut_.settings.Weighs() ? TotalMass() : 0;
-    for (bool near = StageNear(total); !near || !Cut(total); near = true) cut_.LookAtRow();
+    for (bool near = StageNear(); !near || !Cut(); near = true) cut_.LookAtRow();
     if (cut_.Few()) return PickFew();
-    SumKept();
+    if (s_.summed != s_.cut) SumKept();
     return Pick(thread_ < p_.slices ? cut_.MassAt(thread_) : 0, s_.cut);
   }
 
@@ -64,12 +63,6 @@ class RowDraw {
     return BlockReduce<kWave>(best, s_.scratch, Greater{});
   }
 
-  GPU_DEVICE uint64_t TotalMass() const {
-    uint64_t mass = 0;
-#pragma unroll 4
-    for (int i = thread_; i < group_count_; i += kRowThreads) mass += cut_.MassOf(groups_[i]);
-    return BlockReduce<kWave>(mass, s_.scratch, Sum{});
-  }
   // Of the slice whose number is this thread's.
   GPU_DEVICE uint64_t MassOfSlice() const {
     uint64_t mass = 0;
@@ -79,24 +72,24 @@ class RowDraw {
   }
 
   // Stages the logits from a bound up that the cut hardly lies below. False when they are too many.
-  GPU_DEVICE bool StageNear(uint64_t total) {
+  GPU_DEVICE bool StageNear() {
     const bool counts = cut_.settings.top_k > 0, weighs = cut_.settings.top_p < 1;
     float floor = -kLargestFloat;
     // What weighs less than min_p counts in the mass of the top_k all the same.
     if (cut_.settings.min_p > 0 && !(counts && weighs)) floor = cut_.best + cut_.settings.min_depth;
     if (counts) {
-      floor = fmaxf(floor, FloorOf<false>(static_cast<uint64_t>(cut_.settings.top_k)));
-    } else if (weighs) {  // all but a part of what may be left out
-      const double spare = 0.25 * (1 - double{cut_.settings.top_p}) * static_cast<double>(total);
-      floor = fmaxf(floor, FloorOf<true>(total - static_cast<uint64_t>(spare)));
+      floor = fmaxf(floor, FloorOf<false>());
+    } else if (weighs) {
+      floor = fmaxf(floor, FloorOf<true>());
     }
     return Stage(floor);
   }
 
-  // A bound that the best of so many groups reach, or of groups that weigh so much, and so as many
-  // logits: the lower end of a band of groups' best. Minus infinity when there are not so many.
+  // A bound that the best of top_k groups reach, and so as many logits, or of groups that weigh all
+  // but a part of what top_p may leave out: the lower end of a band of groups' best. Minus infinity
+  // when there are not so many.
   template <bool kWeigh>
-  GPU_DEVICE float FloorOf(uint64_t enough) {
+  GPU_DEVICE float FloorOf() {
     const float scale = (kRowThreads - 1) / (cut_.best - LogitOf(cut_.from));
     s_.count[thread_] = s_.low[thread_] = s_.high[thread_] = 0;
     if (thread_ == 0) s_.band = -1;
@@ -104,11 +97,10 @@ class RowDraw {
 #pragma unroll 2
     for (int i = thread_; i < group_count_; i += kRowThreads) {
       const Group group = groups_[i];
-      if (!(group.best > -kLargestFloat)) continue;
       const int band = static_cast<int>(fminf((cut_.best - group.best) * scale, kRowThreads - 1));
       if constexpr (kWeigh) {
         cut_.AddMass(band, cut_.MassOf(group));
-      } else {
+      } else if (group.best > -kLargestFloat) {
         gpu::AtomicAdd(&s_.count[band], 1u);
       }
     }
@@ -116,6 +108,12 @@ class RowDraw {
     const uint64_t own = kWeigh ? cut_.MassAt(thread_) : s_.count[thread_];
     uint64_t all = 0;
     const uint64_t before = BlockSumBefore<kWave>(own, s_.scratch, &all);
+    uint64_t enough = static_cast<uint64_t>(cut_.settings.top_k);
+    if constexpr (kWeigh) {
+      const double spare = 0.25 * (1 - double{cut_.settings.top_p}) * static_cast<double>(all);
+      enough = all - static_cast<uint64_t>(spare);
+      if (thread_ == 0) s_.total = all;
+    }
     if (before < enough && before + own >= enough) s_.band = thread_;
     gpu::SyncBlock();
     const float lower = static_cast<float>(s_.band) + 1.5f;  // half a band for rounding
@@ -163,6 +161,7 @@ class RowDraw {
         for (const float value : logit[i]) mine += value >= floor ? 1 : 0;
       }
       uint32_t at = Reserve(&s_.staged_size, mine);
+      if (gpu::Any<kWave>(at > kMostStaged)) break;  // others need not be counted
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
 #pragma unroll
@@ -187,10 +186,10 @@ class RowDraw {
 
   // Sets s_.cut, the worst rank that is kept. False when it may lie below what is looked at; of the
   // whole row, a limit that rounding leaves unreached cuts nothing.
-  GPU_DEVICE bool Cut(uint64_t total) {
+  GPU_DEVICE bool Cut() {
     const bool whole = cut_.looked == Looked::kRow;
     gpu::SyncBlock();
-    if (thread_ == 0) s_.cut = whole ? 1 : 0, s_.cut_mass = total;
+    if (thread_ == 0) s_.cut = whole ? 1 : 0, s_.cut_mass = s_.total, s_.summed = kNoMass;
     gpu::SyncBlock();
     const uint64_t most =
         cut_.settings.top_k > 0 ? static_cast<uint64_t>(cut_.settings.top_k) : kNoMass;
@@ -205,7 +204,7 @@ class RowDraw {
       }
       const bool found = cut_.KeepBest(most, limit, cut_.settings.top_p < 1);
       // Their mass is then not known.
-      if (!found && !by_mass && cut_.settings.top_p < 1) return false;
+      if (!found && !by_mass && cut_.settings.top_p < 1 && !whole) return false;
     }
     uint64_t cut = s_.cut;
     if (cut_.settings.min_p > 0) {
@@ -224,6 +223,7 @@ class RowDraw {
     const uint64_t cut = s_.cut;
     uint64_t mine = 0;
     cut_.ForEach(
+        cut,
         [&](uint64_t rank) {
           if (rank < cut) return;
           if (cut_.looked == Looked::kRow) {
@@ -233,8 +233,7 @@ class RowDraw {
           }
         },
         [&](int slice) {
-          const uint64_t sum = WaveReduce<kWave>(mine, Sum{});
-          if (thread_ % kWave == 0 && sum > 0) cut_.AddMass(slice, sum);
+          cut_.AddToSlice(slice, mine);
           mine = 0;
         });
     gpu::SyncBlock();
