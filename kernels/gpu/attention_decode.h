@@ -1,9 +1,9 @@
 // Causal attention of sequences with few new tokens: the query heads that share a KV head are the
 // rows of one tile, the waves of a block divide the keys, and blocks divide the line of all keys
-// evenly. Each wave has a ring of stages of its own in shared memory, so that waves meet only where
-// a pair of sequence and KV head ends; it is filled before the kernels ahead have ended, with keys
-// that none of them writes. Of the blocks that share a pair, the last to arrive adds up.
-// Bound by bytes.
+// evenly, without cutting a pair where a few blocks less can. Each wave has a ring of stages of its
+// own in shared memory, so that waves meet only where a pair of sequence and KV head ends; it is
+// filled before the kernels ahead have ended, with keys that none of them writes. Of the blocks
+// that share a pair, the last to arrive adds up. Bound by bytes.
 #pragma once
 
 #include "attention_line.h"
@@ -290,8 +290,8 @@ GPU_KERNEL void GPU_BOUNDS((DecodeShape<Stored, kHeadDim, kStrip>::kWaves * kWav
   gpu::ReleaseNext();
   if constexpr (gpu::RunsWave<kWave>()) {
     using Shape = DecodeShape<Stored, kHeadDim, kStrip>;
-    const int length = AttentionLine<Shape::kUnitKeys, kWave>{p}.Length();
-    const LineParts parts(length, gpu::GridX());
+    const LineSize size = AttentionLine<Shape::kUnitKeys, kWave>{p}.Measure();
+    const LineParts parts(size.units, WholePairs(size.alike, gpu::GridX()));
     if (gpu::BlockX() >= parts.blocks) return gpu::WaitForPrevious();
     DecodeBlock<Stored, kHeadDim, kWave, kStrip>(p, parts).Run();
   }

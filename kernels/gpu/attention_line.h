@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention_rows.h"
+#include "block.h"
 #include "wave.h"
 
 namespace ashlar::gpu_kernels {
@@ -14,6 +15,11 @@ struct LinePlace {
   int head = 0;
   int unit = 0, units = 0;  // which of the pair, and how many it has
   int oldest = 0;           // first visible key of the pair
+};
+
+struct LineSize {
+  int units;
+  int alike;  // pairs, when all have as many units; else 0
 };
 
 template <int kUnitKeys, int kWave>
@@ -40,10 +46,18 @@ struct AttentionLine {
   }
 
   // Of the whole line. Every lane of a wave calls this and Find.
-  GPU_DEVICE int Length() const {
-    int total = 0;
-    for (int first = 0; first < p.args.sequences; first += kWave) total += LaneUnits(first);
-    return WaveSum<kWave>(total);
+  GPU_DEVICE LineSize Measure() const {
+    int total = 0, most = 0, busy = 0;
+    for (int first = 0; first < p.args.sequences; first += kWave) {
+      const int units = LaneUnits(first);
+      total += units;
+      most = units > most ? units : most;
+      busy += units > 0 ? 1 : 0;
+    }
+    total = WaveSum<kWave>(total);
+    most = WaveReduce<kWave>(most, [](int a, int b) { return a > b ? a : b; });
+    busy = WaveSum<kWave>(busy);
+    return {total, total == most * busy ? busy * p.args.kv.kv_heads : 0};
   }
 
   // The place of unit `at` of the line.
@@ -81,6 +95,13 @@ struct AttentionLine {
     } while (place.units == 0);
   }
 };
+
+// Of `most` blocks those that share pairs, all alike, without cutting one: nearly all or all.
+GPU_DEVICE int WholePairs(int pairs, int most) {
+  const int each = (pairs + most - 1) / most;
+  const bool fits = pairs > 0 && pairs % each == 0 && 16 * (pairs / each) >= 15 * most;
+  return fits ? pairs / each : most;
+}
 
 // A line of `length` units divided over no more blocks than that: the first `longer` have one unit
 // more than the others.

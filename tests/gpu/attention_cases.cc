@@ -28,12 +28,18 @@ AttentionProblem MakeAttention(Random& random) {
   p.q_heads = kv_heads * group;
   if (!decodes && random.Chance(0.5))
     p.window = static_cast<int>(random.Pick<int64_t>({1, 16, random.Int(2, 200)}));
-  const int sequences = static_cast<int>(random.Int(1, 4));
+  // All alike, and nearly as many pairs of sequence and head as the host executor has blocks at a
+  // time, or as two for each.
+  const bool alike = decodes && random.Chance(0.3);
+  const int sequences =
+      alike ? random.Pick({30, 60}) / kv_heads : static_cast<int>(random.Int(1, 4));
+  const int length = static_cast<int>(random.Int(1, 150));
   const int idle = random.Chance(0.3) ? static_cast<int>(random.Int(1, 3)) : 0;  // behind them
   std::vector<int> first_entries;
   int blocks = 1;
   for (int s = 0; s < sequences; ++s) {
-    const int context = static_cast<int>(random.Int(1, decodes || random.Chance(0.3) ? 700 : 90));
+    const int context =
+        alike ? length : static_cast<int>(random.Int(1, decodes || random.Chance(0.3) ? 700 : 90));
     int queries = 1;
     if (!decodes && random.Chance(0.5))
       queries = static_cast<int>(random.Int(1, std::min(context, 40)));
