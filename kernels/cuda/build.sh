@@ -41,7 +41,7 @@ compile() { # source
     *) "$nvcc" -x cu "${flags[@]}" -c "$1" -o "$object" ;;
   esac
 }
-sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
+sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/layers.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
   cuda/platform.cc cuda/rows.c reference/dequantize.cc common/error.cc common/shapes.cc)
 rm -f "$objects"/*.o
 pids=()

@@ -24,6 +24,7 @@ using Barrier = uint64_t;
 inline void InitBarrier(Barrier* barrier, int arrivals) { gpu::InitBarrier(barrier, arrivals); }
 inline void FenceBarriers() {}
 inline void ArriveExpecting(Barrier* barrier, int bytes) { gpu::ArriveExpecting(barrier, bytes); }
+inline void ArriveWithCopies(Barrier* barrier) { gpu::ArriveWithCopies(barrier); }
 inline void Wait(Barrier* barrier, int parity) { gpu::WaitPhase(barrier, parity); }
 
 #else
@@ -45,6 +46,12 @@ GPU_DEVICE void ArriveExpecting(Barrier* barrier, int bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gpu::SharedAddress(barrier)),
       "r"(bytes)
+      : "memory");
+}
+// Arrives once this thread's gpu::CopyToShared so far are there, of groups or none.
+GPU_DEVICE void ArriveWithCopies(Barrier* barrier) {
+  asm volatile(
+      "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(gpu::SharedAddress(barrier))
       : "memory");
 }
 // Returns when the phase of this parity has ended.

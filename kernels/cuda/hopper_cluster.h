@@ -5,34 +5,69 @@
 
 namespace ashlar::hopper {
 
-// As gpu::Launch, in clusters of `blocks` neighbouring blocks, up to 8.
-template <class... Params, class... Args>
-gpu::Error LaunchClusters([[maybe_unused]] gpu::Stream stream, unsigned blocks, gpu::Grid grid,
-                          unsigned threads, size_t shared_bytes, void (*kernel)(Params...),
-                          Args... args) {
 #if defined(ASHLAR_GPU_HOST)
+
+// As gpu::Launch, in clusters of `blocks` neighbouring blocks, up to 8; `together` where all blocks
+// of the grid wait for each other.
+template <class... Params, class... Args>
+gpu::Error LaunchClusters(gpu::Stream, unsigned blocks, gpu::Grid grid, unsigned threads,
+                          size_t shared_bytes, bool together, void (*kernel)(Params...),
+                          Args... args) {
   const auto run = [&] { kernel(static_cast<Params>(args)...); };
-  gpu::RunGrid(grid, threads, shared_bytes, run, blocks);
+  gpu::RunGrid(grid, threads, shared_bytes, run, blocks, together);
   return gpu::kSuccess;
+}
+
+// Clusters that run side by side on the device of this thread.
+template <class Kernel>
+int CountClusters(unsigned blocks, unsigned, size_t, Kernel) {
+  gpu::Facts facts;
+  return gpu::ReadFacts(0, &facts) == gpu::kSuccess ? facts.multiprocessors / int(blocks) : 0;
+}
+
 #else
+
+struct ClusterLaunch {
+  cudaLaunchAttribute attributes[2]{};
+  cudaLaunchConfig_t config{};
+
+  ClusterLaunch(gpu::Stream stream, unsigned blocks, gpu::Grid grid, unsigned threads,
+                size_t shared_bytes) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = blocks;
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(grid.x, grid.y, grid.z);
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = 2;
+  }
+};
+
+template <class... Params, class... Args>
+gpu::Error LaunchClusters(gpu::Stream stream, unsigned blocks, gpu::Grid grid, unsigned threads,
+                          size_t shared_bytes, bool, void (*kernel)(Params...), Args... args) {
   const gpu::Error error = gpu::AskForShared(reinterpret_cast<const void*>(kernel), shared_bytes);
   if (error != gpu::kSuccess) return error;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = blocks;
-  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(grid.x, grid.y, grid.z);
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = 2;
-  return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
-#endif
+  const ClusterLaunch launch(stream, blocks, grid, threads, shared_bytes);
+  return cudaLaunchKernelEx(&launch.config, kernel, static_cast<Params>(args)...);
 }
+
+template <class Kernel>
+int CountClusters(unsigned blocks, unsigned threads, size_t shared_bytes, Kernel kernel) {
+  const auto* const function = reinterpret_cast<const void*>(kernel);
+  if (gpu::AskForShared(function, shared_bytes) != gpu::kSuccess) return 0;
+  ClusterLaunch launch(nullptr, blocks, {blocks}, threads, shared_bytes);
+  launch.config.numAttrs = 1;  // what is asked is a matter of clusters alone
+  int clusters = 0;
+  const gpu::Error error = cudaOccupancyMaxActiveClusters(&clusters, function, &launch.config);
+  return error == gpu::kSuccess ? clusters : 0;
+}
+
+#endif
 
 #if defined(ASHLAR_GPU_HOST)
 

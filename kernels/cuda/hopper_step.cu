@@ -12,7 +12,7 @@ gpu::Error LaunchRanks(gpu::Stream stream, const hopper::StepParams& p) {
   using Shape = hopper::StepShape<Stored, kHeadDim, kRanks>;
   const gpu::Grid grid{static_cast<unsigned>(kRanks * p.prepare.kv.kv_heads)};
   return hopper::LaunchClusters(stream, kRanks, grid, Shape::kThreads,
-                                sizeof(typename Shape::Shared),
+                                sizeof(typename Shape::Shared), false,
                                 hopper::StepKernel<Stored, kHeadDim, kRanks>, p);
 }
 

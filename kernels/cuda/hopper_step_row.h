@@ -6,26 +6,53 @@
 
 namespace ashlar::hopper {
 
-// In shared memory, by column or by pair; what the preparation has none of is not read.
+// A token and one of its KV heads, with what else differs from pair to pair of a launch.
+struct StepPair {
+  int kv_head, group;                       // group: query heads that share it
+  const char* qkv;                          // the token's row
+  char *q_out, *out;                        // and those of its answer
+  const float *q_norm, *k_norm, *inv_freq;  // or nullptr
+  const int32_t *position, *context, *block_table;
+  const int64_t* slot;
+  char* kv_base;
+  int window;
+  uint32_t round = 0;  // of the words of qkv and out, where those are words (hopper_words.h)
+};
+
+// In shared memory, by column or by pair of columns; what the preparation has none of is not read.
 template <int kHeadDim>
 struct StepTables {
   float cosine[kHeadDim / 2], sine[kHeadDim / 2], q_norm[kHeadDim], k_norm[kHeadDim];
 
-  // Of the one token; by a block of kHeadDim threads or more, for whom it is there after a barrier.
-  GPU_DEVICE void Fill(const ashlar_qkv_prepare& a) {
+  // A thread's part of them, as it comes from memory.
+  struct Entry {
+    int position = 0;
+    float inv_freq = 0, q_norm = 0, k_norm = 0;
+  };
+  // All loads at once, of which none is waited for here.
+  GPU_DEVICE static Entry Load(const StepPair& pair) {
     const int thread = gpu::ThreadX();
-    if (a.inv_freq != nullptr && thread < kHeadDim / 2) {
-      const float angle = static_cast<float>(a.positions[0]) * a.inv_freq[thread];
-      float sin, cos;
-      sincosf(angle, &sin, &cos);
-      sine[thread] = sin * a.rope_scale;
-      cosine[thread] = cos * a.rope_scale;
+    Entry entry;
+    if (pair.inv_freq != nullptr && thread < kHeadDim / 2) {
+      entry.position = *pair.position;
+      entry.inv_freq = pair.inv_freq[thread];
     }
+    if (pair.q_norm != nullptr && thread < kHeadDim) entry.q_norm = pair.q_norm[thread];
+    if (pair.k_norm != nullptr && thread < kHeadDim) entry.k_norm = pair.k_norm[thread];
+    return entry;
+  }
+
+  // By a block of kHeadDim threads or more, for whom they are there after a barrier.
+  GPU_DEVICE void Put(const Entry& entry, float rope_scale) {
+    const int thread = gpu::ThreadX();
     if (thread >= kHeadDim) return;
-    const auto* q = static_cast<const float*>(a.q_norm.data);
-    const auto* k = static_cast<const float*>(a.k_norm.data);
-    if (q != nullptr) q_norm[thread] = q[thread];
-    if (k != nullptr) k_norm[thread] = k[thread];
+    q_norm[thread] = entry.q_norm;
+    k_norm[thread] = entry.k_norm;
+    if (thread >= kHeadDim / 2) return;
+    float sin, cos;
+    sincosf(static_cast<float>(entry.position) * entry.inv_freq, &sin, &cos);
+    sine[thread] = sin * rope_scale;
+    cosine[thread] = cos * rope_scale;
   }
 };
 

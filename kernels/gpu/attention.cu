@@ -5,6 +5,7 @@
 #include "attention_launch.h"
 #include "common/shapes.h"
 #include "device.h"
+#include "op_checks.h"
 #include "ops.h"
 
 namespace ashlar::gpu_kernels {
@@ -12,7 +13,43 @@ namespace {
 
 bool IsNamed(int32_t row, std::string_view name) { return ThisPlatform().rows[row].name == name; }
 
-std::string Check(int32_t row, const ashlar_attention& a) {
+// Whether a call goes on with the one token that `prepare` is for: one launch may then do both, a
+// head's attention before another's preparation.
+bool Continues(const ashlar_qkv_prepare& prepare, const AttentionParams& p) {
+  const ashlar_attention& a = p.args;
+  const ashlar_tensor& q = prepare.q_out;
+  return a.sequences == 1 && a.max_query == 1 && a.q.shape[0] == 1 && a.q.data == q.data &&
+         a.q.dtype == q.dtype && a.q.shape[1] == q.shape[1] && IsSame(a.kv, prepare.kv) &&
+         a.out.dtype == q.dtype && p.aligned_out && IsApart(a.out, prepare.qkv) &&
+         IsApart(a.out, q) && IsApart(q, prepare.qkv);
+}
+
+int Log2(int value) {
+  for (int shift = 0; shift < 31; ++shift) {
+    if (value == 1 << shift) return shift;
+  }
+  return -1;
+}
+
+bool Aligned(const void* base, int64_t strides) {
+  return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(base)) | strides) % 16 == 0;
+}
+
+gpu::Error Launch(ashlar_dtype stored, const AttentionLaunch& launch, gpu::Stream stream,
+                  const AttentionParams& p) {
+  switch (stored) {
+    case ASHLAR_BF16:
+      return LaunchAttentionBF16(launch, stream, p);
+    case ASHLAR_F16:
+      return LaunchAttentionF16(launch, stream, p);
+    default:
+      return LaunchAttentionF8(launch, stream, p);
+  }
+}
+
+}  // namespace
+
+std::string CheckAttention(int32_t row, const ashlar_attention& a) {
   const Platform& platform = ThisPlatform();
   if (row < 0 || row >= platform.row_count) return "attention: no such row";
   if (!IsNamed(row, platform.paged) && !IsNamed(row, platform.prefill)) {
@@ -45,54 +82,17 @@ bool IsSame(const ashlar_kv_view& a, const ashlar_kv_view& b) {
          a.block_tokens == b.block_tokens && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim;
 }
 
-// Of one token.
-bool Apart(const ashlar_tensor& a, const ashlar_tensor& b) {
+bool IsApart(const ashlar_tensor& a, const ashlar_tensor& b) {
   const auto from = [](const ashlar_tensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
   const auto after = [&](const ashlar_tensor& t) {
-    return from(t) + static_cast<uintptr_t>(t.stride[0]);
+    return from(t) + static_cast<uintptr_t>(t.shape[0] * t.stride[0]);
   };
   return after(a) <= from(b) || after(b) <= from(a);
 }
 
-// Whether a call goes on with the one token that `prepare` is for: one launch may then do both, a
-// head's attention before another's preparation.
-bool Continues(const ashlar_qkv_prepare& prepare, const AttentionParams& p) {
-  const ashlar_attention& a = p.args;
-  const ashlar_tensor& q = prepare.q_out;
-  return a.sequences == 1 && a.max_query == 1 && a.q.shape[0] == 1 && a.q.data == q.data &&
-         a.q.dtype == q.dtype && a.q.shape[1] == q.shape[1] && IsSame(a.kv, prepare.kv) &&
-         a.out.dtype == q.dtype && p.aligned_out && Apart(a.out, prepare.qkv) && Apart(a.out, q) &&
-         Apart(q, prepare.qkv);
-}
-
-int Log2(int value) {
-  for (int shift = 0; shift < 31; ++shift) {
-    if (value == 1 << shift) return shift;
-  }
-  return -1;
-}
-
-bool Aligned(const void* base, int64_t strides) {
-  return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(base)) | strides) % 16 == 0;
-}
-
-gpu::Error Launch(ashlar_dtype stored, const AttentionLaunch& launch, gpu::Stream stream,
-                  const AttentionParams& p) {
-  switch (stored) {
-    case ASHLAR_BF16:
-      return LaunchAttentionBF16(launch, stream, p);
-    case ASHLAR_F16:
-      return LaunchAttentionF16(launch, stream, p);
-    default:
-      return LaunchAttentionF8(launch, stream, p);
-  }
-}
-
-}  // namespace
-
 int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
               const ashlar_attention* args) {
-  const std::string problem = Check(row, *args);
+  const std::string problem = CheckAttention(row, *args);
   if (!problem.empty()) return Failed(problem);
   ++device->launches[static_cast<size_t>(row)];
   if (args->sequences == 0 || args->q.shape[0] == 0) return ASHLAR_OK;

@@ -102,8 +102,8 @@ struct DecodeBlock {
       const bool visible = Visible(ahead, key, Tile::kRun);
       const char* from = visible ? walk.Entry(key, block[r]) : walk.base;
       // Kept, keys would drive out queries and block tables, which then come behind other keys.
-      // Wider heads have no registers left for it; of 64, ptxas 13.0 makes copies that are no
-      // instruction.
+      // Wider heads have no registers left for it; of 64, ptxas 13.0 makes
+      // instructions that are none.
       CopyRun<Stored, kHeadDim, kWave, kHeadDim == 128>(
           stage + r * Tile::kRun * Tile::kPitch, from, walk.token_stride,
           visible ? ahead.oldest - key : 0, visible ? ahead.rows.context - key : 0, p.aligned);

@@ -35,14 +35,19 @@ struct AttentionMath {
 
   // Rows `first` and on of the packed rows.
   GPU_DEVICE void Begin(const AttentionParams& p, const RowTile& rows, int first) {
+    Begin(rows.rows - first, [&](int row) { return rows.Position(p, first + row); });
+  }
+  // As many rows, each of which sees keys up to position(row).
+  template <class PositionOf>
+  GPU_DEVICE void Begin(int rows, const PositionOf& position_of) {
     const int lane = gpu::ThreadX() % kWave;
-    both_slots = !kStrip && rows.rows - first > kTile / kSlots;
+    both_slots = !kStrip && rows > kTile / kSlots;
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
       for (int slot = 0; slot < kSlots; ++slot) {
-        const int row = first + r * kTile + Layout::SlotRow(lane, slot);
-        position[r][slot] = row < rows.rows ? rows.Position(p, row) : -1;
+        const int row = r * kTile + Layout::SlotRow(lane, slot);
+        position[r][slot] = row < rows ? position_of(row) : -1;
         top[r][slot] = -INFINITY;
         weight[r][slot] = 0;
       }

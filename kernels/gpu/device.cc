@@ -8,6 +8,23 @@
 
 #include "qkv_prepare.h"
 
+namespace {
+
+// nullptr when there is not enough memory.
+uint32_t* AllocCounters(int64_t count) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<size_t>(count) * sizeof(uint32_t);
+  if (gpu::Alloc(&memory, bytes) != gpu::kSuccess) return nullptr;
+  // A stream of the caller's does not wait for this one by itself.
+  if (gpu::Zero(memory, bytes, nullptr) == gpu::kSuccess && gpu::Sync(nullptr) == gpu::kSuccess) {
+    return static_cast<uint32_t*>(memory);
+  }
+  (void)gpu::Free(memory);
+  return nullptr;
+}
+
+}  // namespace
+
 ashlar::gpu_kernels::Blas* ashlar_device::Products() {
   if (opening_blas.valid()) blas = opening_blas.get();
   return blas.get();
@@ -26,16 +43,8 @@ void* ashlar_device::Scratch(int64_t bytes) {
 uint32_t* ashlar_device::Counters(int64_t count) {
   if (count <= counter_count) return counters;
   if (counters != nullptr) (void)gpu::Free(counters);  // waits until nothing uses them
-  counters = nullptr;
-  counter_count = 0;
-  void* memory = nullptr;
-  const auto bytes = static_cast<size_t>(count) * sizeof(uint32_t);
-  if (gpu::Alloc(&memory, bytes) != gpu::kSuccess) return nullptr;
-  counters = static_cast<uint32_t*>(memory);
-  if (gpu::Zero(memory, bytes, nullptr) != gpu::kSuccess) return nullptr;
-  // A stream of the caller's does not wait for this one by itself.
-  if (gpu::Sync(nullptr) != gpu::kSuccess) return nullptr;
-  counter_count = count;
+  counters = AllocCounters(count);
+  counter_count = counters == nullptr ? 0 : count;
   return counters;
 }
 
@@ -121,6 +130,11 @@ int Open(const ashlar_open* args, ashlar_device** out) {
     device->prefill = OpenPrefill(args->index);
     device->step = OpenFusedStep(args->index);
     device->fused = OpenFusedProducts(args->index);
+    device->layers = OpenFusedLayers(args->index);
+  }
+  if (device->layers != nullptr) {
+    device->layer_words = AllocCounters(device->layers->Words());
+    if (device->layer_words == nullptr) return Failed("open: out of memory");
   }
   *out = device.release();
   return ASHLAR_OK;
@@ -130,6 +144,7 @@ void Close(ashlar_device* device) {
   (void)gpu::UseDevice(device->index);
   if (device->scratch != nullptr) (void)gpu::Free(device->scratch);
   if (device->counters != nullptr) (void)gpu::Free(device->counters);
+  if (device->layer_words != nullptr) (void)gpu::Free(device->layer_words);
   delete device;
 }
 

@@ -32,6 +32,8 @@ struct ashlar_device {
   std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;      // may be empty
   std::unique_ptr<ashlar::gpu_kernels::FusedStep> step;       // may be empty
   std::unique_ptr<ashlar::gpu_kernels::FusedProducts> fused;  // may be empty
+  std::unique_ptr<ashlar::gpu_kernels::FusedLayers> layers;   // may be empty
+  uint32_t* layer_words = nullptr;                            // of `layers`
   // Whatever touches a stream or memory next, other than that attention, launches it first.
   std::optional<ashlar::gpu_kernels::HeldPrepare> held;
   gpu::Error held_error = gpu::kSuccess;  // of such a launch, for the next who waits

@@ -76,10 +76,10 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// Runs body once a thread of every block, neighbouring blocks of a cluster together. 0 < threads <=
-// 1024.
+// Runs body once a thread of every block, neighbouring blocks of a cluster side by side, `together`
+// those of a whole row of the grid. 0 < threads <= 1024.
 void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body,
-             unsigned cluster = 1);
+             unsigned cluster = 1, bool together = false);
 
 inline Error PreferShared(const void*) { return kSuccess; }
 
@@ -148,6 +148,8 @@ inline uint32_t AddInOrder(uint32_t* to, uint32_t value) { return AtomicAdd(to, 
 void CopyLater(void* to, const void* from, bool valid);
 void CloseCopies();
 void FinishCopies(int groups_left);
+// Arrives at a barrier in shared memory once this thread's copies so far are carried out.
+void ArriveWithCopies(uint64_t* barrier);
 
 template <int kWave>
 void SyncWave() {
@@ -158,13 +160,17 @@ void SyncWave() {
 void Together(int wave, void* given, void (*work)(void* const* all));
 
 // What the blocks of a cluster share. Stores into another block arrive as late as anybody can wait
-// for them; one that comes before the cluster has met, or after its block has ended, aborts.
+// for them, those of every third launch at once; one that comes before the cluster has met, or
+// after its block has ended, aborts.
 void ArriveCluster();
 void AwaitCluster();
 void InitBarrier(uint64_t* barrier, int arrivals);
 void ArriveExpecting(uint64_t* barrier, int bytes);
 void WaitPhase(uint64_t* barrier, int parity);
 void StoreLater(void* place, uint64_t* barrier, int rank, const void* values, size_t size);
+
+// Returns when each of the words, which other blocks write, has `round` in its upper half.
+void AwaitRound(const uint64_t* words, int count, uint32_t round);
 
 template <int kWave>
 constexpr bool RunsWave() {

@@ -37,13 +37,6 @@ struct Wave {
   void* given[kMaxWave];
 };
 
-// A copy into shared memory that has not been waited for.
-struct Copy {
-  void* to;
-  const void* from;  // NULL: zeros
-  int64_t group;
-};
-
 // A barrier in shared memory, as the device keeps one: a phase ends when no arrivals and no bytes
 // are missing.
 struct Counted {
@@ -59,9 +52,45 @@ struct Counted {
 static_assert(sizeof(Counted) == sizeof(uint64_t));
 Counted* CountedAt(uint64_t* barrier) { return reinterpret_cast<Counted*>(barrier); }
 
+void CountArrival(Counted* counted) {
+  if (counted->missing == 0) Abort("an arrival too many at a barrier");
+  --counted->missing;
+  counted->Count();
+}
+
+// A copy into shared memory that has not been waited for, or an arrival once those before it are
+// there.
+struct Copy {
+  void* to;
+  const void* from;  // NULL: zeros
+  int64_t group;
+  Counted* counts_on = nullptr;  // an arrival
+
+  void CarryOut() const {
+    if (counts_on != nullptr) return CountArrival(counts_on);
+    if (from == nullptr) {
+      std::memset(to, 0, 16);
+    } else {
+      std::memcpy(to, from, 16);
+    }
+  }
+};
+
+// Words in global memory that blocks write one by one.
+struct Words {
+  const uint64_t* first = nullptr;
+  int count = 0;
+  uint32_t round = 0;
+
+  bool AreThere() const {
+    return std::all_of(first, first + count, [&](uint64_t word) { return word >> 32 == round; });
+  }
+};
+
 struct Fiber {
   ThreadState state;
   int index = 0;            // among the threads of all blocks that run
+  int block = 0;            // among those blocks
   std::deque<Copy> copies;  // in the order of their groups
   int64_t group = 0;        // that a copy of now belongs to
   ucontext_t entry;
@@ -72,12 +101,13 @@ struct Fiber {
   uint64_t cluster_round = 0;  // that it has arrived for
   const Counted* counted = nullptr;
   int parity = 0;  // of the phase of `counted` that it waits for
+  Words words;     // that it waits for
   void* stack = nullptr;
   void* fake_stack = nullptr;
 
   bool Runnable() const {
     if (done || (waits != nullptr && waits->rounds < waits_for)) return false;
-    return counted == nullptr || counted->HasPassed(parity);
+    return (counted == nullptr || counted->HasPassed(parity)) && words.AreThere();
   }
 };
 
@@ -101,13 +131,16 @@ struct Store {
 // The executor of one calling thread.
 struct Executor {
   std::vector<std::unique_ptr<Fiber>> fibers;  // kept from launch to launch
-  std::vector<std::unique_ptr<Block>> blocks;  // that run: one, or those of a cluster by rank
-  Barrier cluster;
+  // That run: one, those of a cluster by rank, or those of all clusters.
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Barrier> clusters;
+  int cluster = 1;  // blocks of each
   std::vector<Store> stores;
   std::vector<std::unique_ptr<Wave>> waves;
   const std::function<void()>* body = nullptr;
   int threads = 0;  // of the blocks that run
   int left = 0, direction = 1;
+  unsigned launches = 0;
   int wave = 1;  // as the last exchange said
   Fiber* current = nullptr;
   void* home[5];
@@ -153,8 +186,9 @@ GPU_SWITCHES void SwitchHome(void** from) {
   Jump(executor.home);
 }
 
-Block& BlockOf(const Fiber* fiber) {
-  return *executor.blocks[static_cast<size_t>(fiber->state.rank)];
+Block& BlockOf(const Fiber* fiber) { return *executor.blocks[static_cast<size_t>(fiber->block)]; }
+Barrier& ClusterOf(const Fiber* fiber) {
+  return executor.clusters[static_cast<size_t>(fiber->block / executor.cluster)];
 }
 
 Fiber* RunnableAt(int thread) {
@@ -162,8 +196,18 @@ Fiber* RunnableAt(int thread) {
   return fiber->Runnable() ? fiber : nullptr;
 }
 
+// Of `count` threads from `first` on, in the executor's direction from thread `from` around to it.
+Fiber* RunnableAmong(int first, int count, int from) {
+  for (int step = 1; step <= count; ++step) {
+    int at = (from - first + executor.direction * step) % count;
+    if (at < 0) at += count;
+    if (Fiber* fiber = RunnableAt(first + at)) return fiber;
+  }
+  return nullptr;
+}
+
 // Lanes of the same wave first: a wave runs as far ahead of the others as barriers let it, so that
-// what it may not overwrite yet is overwritten.
+// what it may not overwrite yet is overwritten. So does a block.
 Fiber* NextRunnable(int from) {
   const int first = from / executor.wave * executor.wave;
   for (int step = 1; step <= executor.wave; ++step) {
@@ -171,15 +215,12 @@ Fiber* NextRunnable(int from) {
     if (at >= executor.threads) continue;
     if (Fiber* fiber = RunnableAt(at)) return fiber;
   }
-  for (int step = 1; step <= executor.threads; ++step) {
-    int at = (from + executor.direction * step) % executor.threads;
-    if (at < 0) at += executor.threads;
-    if (Fiber* fiber = RunnableAt(at)) return fiber;
-  }
-  return nullptr;
+  const int block = executor.threads / static_cast<int>(executor.blocks.size());
+  if (Fiber* fiber = RunnableAmong(from / block * block, block, from)) return fiber;
+  return RunnableAmong(0, executor.threads, from);
 }
 
-// Stores arrive when nothing else can go on.
+// Stores arrive when nothing else can go on; of every third launch at once.
 void CarryOutStores() {
   if (executor.direction < 0) std::reverse(executor.stores.begin(), executor.stores.end());
   for (const Store& store : executor.stores) {
@@ -191,11 +232,26 @@ void CarryOutStores() {
   executor.stores.clear();
 }
 
+// And so do copies that a barrier counts.
+void CarryOutCounted() {
+  for (int i = 0; i < executor.threads; ++i) {
+    std::deque<Copy>& copies = executor.fibers[static_cast<size_t>(i)]->copies;
+    const auto counts = [](const Copy& copy) { return copy.counts_on != nullptr; };
+    const auto end = std::find_if(copies.rbegin(), copies.rend(), counts).base();
+    std::for_each(copies.begin(), end, [](const Copy& copy) { copy.CarryOut(); });
+    copies.erase(copies.begin(), end);
+  }
+}
+
 // Lets others run; returns when this fiber may go on.
 void Yield(Fiber* self) {
   Fiber* next = NextRunnable(self->index);
   if (next == nullptr && !executor.stores.empty()) {
     CarryOutStores();
+    next = NextRunnable(self->index);
+  }
+  if (next == nullptr) {
+    CarryOutCounted();
     next = NextRunnable(self->index);
   }
   if (next == self) return;
@@ -279,15 +335,16 @@ void StartBlocks(Grid grid, unsigned first, unsigned y, unsigned z) {
   const int count = static_cast<int>(executor.blocks.size()), threads = executor.threads / count;
   for (int i = 0; i < executor.threads; ++i) {
     Fiber& fiber = *executor.fibers[static_cast<size_t>(i)];
-    Block& block = *executor.blocks[static_cast<size_t>(i / threads)];
+    fiber.block = i / threads;
+    Block& block = *executor.blocks[static_cast<size_t>(fiber.block)];
     block.barrier = {threads, 0, 0};
     block.left = threads;
     block.met = false;
     fiber.state = {};
     fiber.state.thread = i % threads;
     fiber.state.threads = threads;
-    fiber.state.rank = i / threads;
-    fiber.state.block_x = static_cast<int>(first) + fiber.state.rank;
+    fiber.state.rank = fiber.block % executor.cluster;
+    fiber.state.block_x = static_cast<int>(first) + fiber.block;
     fiber.state.block_y = static_cast<int>(y);
     fiber.state.block_z = static_cast<int>(z);
     fiber.state.grid_x = static_cast<int>(grid.x);
@@ -299,8 +356,9 @@ void StartBlocks(Grid grid, unsigned first, unsigned y, unsigned z) {
     fiber.waits = nullptr;
     fiber.cluster_round = 0;
     fiber.counted = nullptr;
+    fiber.words = {};
   }
-  executor.cluster = {executor.threads, 0, 0};
+  for (Barrier& cluster : executor.clusters) cluster = {threads * executor.cluster, 0, 0};
 }
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -323,16 +381,17 @@ ThreadState& CurrentThread() { return executor.current->state; }
 void SyncBlock() { ArriveAt(BlockOf(executor.current).barrier, executor.current); }
 
 void ArriveCluster() {
-  executor.current->cluster_round = executor.cluster.rounds + 1;
-  if (++executor.cluster.arrived == executor.cluster.members) {
-    executor.cluster.arrived = 0;
-    ++executor.cluster.rounds;
+  Barrier& cluster = ClusterOf(executor.current);
+  executor.current->cluster_round = cluster.rounds + 1;
+  if (++cluster.arrived == cluster.members) {
+    cluster.arrived = 0;
+    ++cluster.rounds;
   }
 }
 
 void AwaitCluster() {
   Fiber* self = executor.current;
-  self->waits = &executor.cluster;
+  self->waits = &ClusterOf(self);
   self->waits_for = self->cluster_round;
   if (self->waits_for == 0) Abort("a thread awaits its cluster without having arrived");
   if (!self->Runnable()) Yield(self);
@@ -348,9 +407,12 @@ void InitBarrier(uint64_t* barrier, int arrivals) {
 void ArriveExpecting(uint64_t* barrier, int bytes) {
   Counted* counted = CountedAt(barrier);
   counted->bytes += bytes;
-  if (counted->missing == 0) Abort("an arrival too many at a barrier");
-  --counted->missing;
-  counted->Count();
+  CountArrival(counted);
+}
+
+void ArriveWithCopies(uint64_t* barrier) {
+  Fiber* self = executor.current;
+  self->copies.push_back({nullptr, nullptr, self->group, CountedAt(barrier)});
 }
 
 void WaitPhase(uint64_t* barrier, int parity) {
@@ -361,9 +423,17 @@ void WaitPhase(uint64_t* barrier, int parity) {
   self->counted = nullptr;
 }
 
+void AwaitRound(const uint64_t* words, int count, uint32_t round) {
+  Fiber* self = executor.current;
+  self->words = {words, count, round};
+  if (!self->Runnable()) Yield(self);
+  self->words = {};
+}
+
 void StoreLater(void* place, uint64_t* barrier, int rank, const void* values, size_t size) {
   if (!BlockOf(executor.current).met) Abort("a store into a block that may not have begun");
-  Block* block = executor.blocks[static_cast<size_t>(rank)].get();
+  const int own = executor.current->block, first = own / executor.cluster * executor.cluster;
+  Block* block = executor.blocks[static_cast<size_t>(first + rank)].get();
   const auto there = [&](void* here) {
     return block->shared + (static_cast<char*>(here) - executor.current->state.shared);
   };
@@ -371,6 +441,7 @@ void StoreLater(void* place, uint64_t* barrier, int rank, const void* values, si
   store.counts_on = reinterpret_cast<Counted*>(there(barrier));
   std::memcpy(store.values, values, size);
   executor.stores.push_back(store);
+  if (executor.launches % 3 == 0) CarryOutStores();
 }
 
 const void* Exchange(int wave, const void* value, size_t size, int lane) {
@@ -393,13 +464,8 @@ void CloseCopies() { ++executor.current->group; }
 void FinishCopies(int groups_left) {
   Fiber* self = executor.current;
   while (!self->copies.empty() && self->copies.front().group < self->group - groups_left) {
-    const Copy copy = self->copies.front();
+    self->copies.front().CarryOut();
     self->copies.pop_front();
-    if (copy.from == nullptr) {
-      std::memset(copy.to, 0, 16);
-    } else {
-      std::memcpy(copy.to, copy.from, 16);
-    }
   }
 }
 
@@ -412,19 +478,23 @@ void Together(int wave, void* given, void (*work)(void* const* all)) {
 }
 
 void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body,
-             unsigned cluster) {
+             unsigned cluster, bool together) {
   if (threads == 0 || threads > kMaxThreads) Abort("a block has 1 to 1024 threads");
   if (cluster == 0 || grid.x % cluster != 0) Abort("the grid is not of whole clusters");
-  if (cluster > 1 && threads % kMaxWave != 0) Abort("blocks of a cluster are of whole waves");
+  const unsigned side_by_side = together ? grid.x : cluster;
+  if (side_by_side > 1 && threads % kMaxWave != 0) Abort("blocks side by side are of whole waves");
   if (executor.home_stack == nullptr) LearnHomeStack();
   executor.body = &body;
-  executor.threads = static_cast<int>(threads * cluster);
+  executor.threads = static_cast<int>(threads * side_by_side);
   while (static_cast<int>(executor.fibers.size()) < executor.threads) NewFiber();
   executor.direction = -executor.direction;
+  ++executor.launches;
   executor.wave = 1;
   executor.waves.clear();
   executor.blocks.clear();
-  for (unsigned i = 0; i < cluster; ++i) {
+  executor.cluster = static_cast<int>(cluster);
+  executor.clusters.resize(side_by_side / cluster);
+  for (unsigned i = 0; i < side_by_side; ++i) {
     auto block = std::make_unique<Block>();
     block->memory.resize(shared_bytes + 16);
     const auto from = reinterpret_cast<uintptr_t>(block->memory.data());
@@ -433,7 +503,7 @@ void RunGrid(Grid grid, unsigned threads, size_t shared_bytes, const std::functi
   }
   for (unsigned z = 0; z < grid.z; ++z) {
     for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; x += cluster) {
+      for (unsigned x = 0; x < grid.x; x += side_by_side) {
         StartBlocks(grid, x, y, z);
         RunBlocks();
       }

@@ -7,5 +7,6 @@ std::unique_ptr<Blas> OpenBlas() { return nullptr; }
 std::unique_ptr<Prefill> OpenPrefill(int) { return nullptr; }
 std::unique_ptr<FusedStep> OpenFusedStep(int) { return nullptr; }
 std::unique_ptr<FusedProducts> OpenFusedProducts(int) { return nullptr; }
+std::unique_ptr<FusedLayers> OpenFusedLayers(int) { return nullptr; }
 
 }  // namespace ashlar::gpu_kernels

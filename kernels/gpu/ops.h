@@ -28,5 +28,7 @@ int Sample(ashlar_device* device, ashlar_stream* stream, ashlar_tensor logits,
            const ashlar_draw* draws, int32_t* ids);
 int ResolveIds(ashlar_device* device, ashlar_stream* stream, int32_t* ids, const int32_t* from,
                int32_t n);
+int Layers(ashlar_device* device, ashlar_stream* stream, const ashlar_layer* layers, int32_t count,
+           int32_t* taken);
 
 }  // namespace ashlar::gpu_kernels

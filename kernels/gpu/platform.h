@@ -82,4 +82,18 @@ class FusedProducts {
 // Empty when the device is of no such architecture.
 std::unique_ptr<FusedProducts> OpenFusedProducts(int device);
 
+struct LayersParams;
+// Whole layers in one launch, by what one architecture alone has. Its blocks wait for each other:
+// two such launches at a time on one device would never end.
+class FusedLayers {
+ public:
+  virtual ~FusedLayers() = default;
+  // How many `params.words` has at a launch, zeros at first, for it alone. At least one.
+  virtual int64_t Words() const = 0;
+  virtual bool Takes(const LayersParams& params) const = 0;
+  virtual gpu::Error Launch(gpu::Stream stream, const LayersParams& params) = 0;
+};
+// Empty when the device is of no such architecture.
+std::unique_ptr<FusedLayers> OpenFusedLayers(int device);
+
 }  // namespace ashlar::gpu_kernels

@@ -58,6 +58,7 @@ ashlar_plugin MakeTable() {
   table.event_destroy = kernels::EventDestroy;
   table.event_record = kernels::EventRecord;
   table.event_wait = kernels::EventWait;
+  table.layers = kernels::Layers;
   return table;
 }
 

@@ -2,39 +2,13 @@
 // device's own or the portable one; beyond, and where neither fits, the parts run one after
 // another.
 #include "common/shapes.h"
+#include "op_checks.h"
 #include "ops.h"
 #include "product.h"
 #include "project_call.h"
 
 namespace ashlar::gpu_kernels {
 namespace {
-
-std::string CheckArgs(const ashlar_projection& a) {
-  const int64_t rows = a.weight->rows;
-  std::string problem = CheckMatrix("project x", a.x, -1, a.weight->cols, kFloats);
-  if (problem.empty() && a.gated != 0 && rows % 2 != 0) problem = "project: gates without ups";
-  if (problem.empty()) {
-    problem =
-        CheckMatrix("project out", a.out, a.x.shape[0], a.gated != 0 ? rows / 2 : rows, kFloats);
-  }
-  if (problem.empty() && a.bias.data != nullptr)
-    problem = CheckVector("project bias", a.bias, rows);
-  if (problem.empty() && a.norm.data != nullptr) {
-    problem = CheckVector("project norm", a.norm, a.weight->cols);
-  }
-  if (problem.empty() && a.residual.data != nullptr) {
-    problem = CheckMatrix("project residual", a.residual, a.x.shape[0], rows, kFloats);
-    if (problem.empty() && a.residual.dtype != a.out.dtype) problem = "project residual: dtype";
-  }
-  if (problem.empty() && a.gated != 0) {
-    if (a.bias.data != nullptr || a.residual.data != nullptr) {
-      problem = "project: gated with a bias or a residual";
-    } else if (a.activation != ASHLAR_SILU && a.activation != ASHLAR_GELU_TANH) {
-      problem = "project: unknown activation";
-    }
-  }
-  return problem;
-}
 
 ashlar_tensor Matrix(void* data, ashlar_dtype dtype, int64_t rows, int64_t cols, int64_t pitch) {
   ashlar_tensor t{};
@@ -160,8 +134,35 @@ int RunParts(ProjectCall& c) {
 
 }  // namespace
 
+std::string CheckProject(const ashlar_projection& a) {
+  const int64_t rows = a.weight->rows;
+  std::string problem = CheckMatrix("project x", a.x, -1, a.weight->cols, kFloats);
+  if (problem.empty() && a.gated != 0 && rows % 2 != 0) problem = "project: gates without ups";
+  if (problem.empty()) {
+    problem =
+        CheckMatrix("project out", a.out, a.x.shape[0], a.gated != 0 ? rows / 2 : rows, kFloats);
+  }
+  if (problem.empty() && a.bias.data != nullptr)
+    problem = CheckVector("project bias", a.bias, rows);
+  if (problem.empty() && a.norm.data != nullptr) {
+    problem = CheckVector("project norm", a.norm, a.weight->cols);
+  }
+  if (problem.empty() && a.residual.data != nullptr) {
+    problem = CheckMatrix("project residual", a.residual, a.x.shape[0], rows, kFloats);
+    if (problem.empty() && a.residual.dtype != a.out.dtype) problem = "project residual: dtype";
+  }
+  if (problem.empty() && a.gated != 0) {
+    if (a.bias.data != nullptr || a.residual.data != nullptr) {
+      problem = "project: gated with a bias or a residual";
+    } else if (a.activation != ASHLAR_SILU && a.activation != ASHLAR_GELU_TANH) {
+      problem = "project: unknown activation";
+    }
+  }
+  return problem;
+}
+
 int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projection* args) {
-  const std::string problem = CheckArgs(*args);
+  const std::string problem = CheckProject(*args);
   if (!problem.empty()) return Failed(problem);
   if (args->x.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "project") != ASHLAR_OK) return ASHLAR_FAILED;

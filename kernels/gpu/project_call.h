@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device.h"
+#include "number.h"
 #include "skinny_product.h"
 #include "weight.h"
 

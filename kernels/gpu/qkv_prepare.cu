@@ -7,6 +7,7 @@
 #include "common/shapes.h"
 #include "device.h"
 #include "number.h"
+#include "op_checks.h"
 #include "ops.h"
 #include "prepare_eights.h"
 #include "qkv_prepare.h"
@@ -226,7 +227,16 @@ gpu::Error LaunchFrom(const gpu::Facts& facts, gpu::Stream stream, const ashlar_
   });
 }
 
-std::string CheckArgs(const ashlar_qkv_prepare& a) {
+}  // namespace
+
+gpu::Error LaunchPrepare(const gpu::Facts& facts, gpu::Stream stream,
+                         const ashlar_qkv_prepare& args) {
+  if (args.qkv.dtype == ASHLAR_F32) return LaunchFrom<float>(facts, stream, args);
+  if (args.qkv.dtype == ASHLAR_BF16) return LaunchFrom<BF16>(facts, stream, args);
+  return LaunchFrom<F16>(facts, stream, args);
+}
+
+std::string CheckPrepare(const ashlar_qkv_prepare& a) {
   std::string problem = CheckKv(a.kv, kKvDtypes);
   if (problem.empty() && a.kv.head_dim_v != a.kv.head_dim) {
     problem = "K and V heads differ in size";
@@ -259,17 +269,8 @@ std::string CheckArgs(const ashlar_qkv_prepare& a) {
   return problem.empty() ? problem : "qkv_prepare: " + problem;
 }
 
-}  // namespace
-
-gpu::Error LaunchPrepare(const gpu::Facts& facts, gpu::Stream stream,
-                         const ashlar_qkv_prepare& args) {
-  if (args.qkv.dtype == ASHLAR_F32) return LaunchFrom<float>(facts, stream, args);
-  if (args.qkv.dtype == ASHLAR_BF16) return LaunchFrom<BF16>(facts, stream, args);
-  return LaunchFrom<F16>(facts, stream, args);
-}
-
 int QkvPrepare(ashlar_device* device, ashlar_stream* stream, const ashlar_qkv_prepare* args) {
-  const std::string problem = CheckArgs(*args);
+  const std::string problem = CheckPrepare(*args);
   if (!problem.empty()) return Failed(problem);
   if (args->qkv.shape[0] == 0) return ASHLAR_OK;
   if (Checked(gpu::UseDevice(device->index), "qkv_prepare") != ASHLAR_OK) return ASHLAR_FAILED;

@@ -152,7 +152,7 @@ struct RowCut {
     looked = Looked::kRow;
     if (settings.top_k == 0 && settings.top_p == 1) return;  // KeepBest is not called
     if (settings.top_k == 0) from = RankOf(LeastKept(), -1);
-    if (LogitOf(from) >= -kLargestFloat) return;
+    if (LogitOf(from) > -kLargestFloat) return;
     uint64_t least = 0;  // with its bits turned
     ForEach(0, [&](uint64_t rank) { least = ~rank > least ? ~rank : least; });
     from = ~BlockReduce<kWave>(least, s.scratch, Greater{});

@@ -75,6 +75,7 @@ class RowDraw {
   GPU_DEVICE bool StageNear() {
     const bool counts = cut_.settings.top_k > 0, weighs = cut_.settings.top_p < 1;
     float floor = -kLargestFloat;
+    if (thread_ == 0) s_.total = 0;  // unless it is summed below
     // What weighs less than min_p counts in the mass of the top_k all the same.
     if (cut_.settings.min_p > 0 && !(counts && weighs)) floor = cut_.best + cut_.settings.min_depth;
     if (counts) {

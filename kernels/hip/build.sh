@@ -42,7 +42,7 @@ compile() { # source
     *) "$clang" -x hip "${flags[@]}" -c "$1" -o "$object" ;;
   esac
 }
-sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/no_blas.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc
+sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/layers.cc gpu/no_blas.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc
   hip/platform.cc hip/rows.c reference/dequantize.cc common/error.cc common/shapes.cc)
 rm -f "$objects"/*.o
 pids=()

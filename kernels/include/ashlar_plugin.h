@@ -249,6 +249,18 @@ typedef struct ashlar_projection {
   ashlar_activation activation; /* read when gated */
 } ashlar_projection;
 
+/* One decoder layer of a step, as the arguments of its ops in the order in which they run: project
+ * qkv, qkv_prepare, attention of row `row`, project output, project gate_up, project down. */
+typedef struct ashlar_layer {
+  ashlar_projection qkv; /* norm(hidden) * weight^T + bias */
+  ashlar_qkv_prepare prepare;
+  int32_t row;
+  ashlar_attention attention;
+  ashlar_projection output;  /* hidden += attention's out * weight^T + bias */
+  ashlar_projection gate_up; /* act(gate) * up of norm(hidden) */
+  ashlar_projection down;    /* hidden += gate_up's out * weight^T */
+} ashlar_layer;
+
 /* How one row of logits becomes an id: the scores over temperature, cut to the top_k best, of those
  * to the fewest whose mass reaches top_p, of those to what weighs at least min_p of the best; then
  * the first, in an order that is the same each time, at which the summed mass passes `uniform`. */
@@ -347,6 +359,13 @@ typedef struct ashlar_plugin {
   void (*event_destroy)(ashlar_device* device, ashlar_event* event);
   int (*event_record)(ashlar_device* device, ashlar_stream* stream, ashlar_event* event);
   int (*event_wait)(ashlar_device* device, ashlar_event* event);
+  /* Optional. Layers of a step in which each sequence has one token, one after another: the same as
+   * their ops but for what is rounded between these. Of what ops leave, `hidden` and the cache are
+   * there afterwards; the outs of qkv, prepare, attention and gate_up may hold anything. A plugin
+   * that leaves such a step to its ops says so by *taken 0, and has then launched nothing; else
+   * *taken is 1. */
+  int (*layers)(ashlar_device* device, ashlar_stream* stream, const ashlar_layer* layers,
+                int32_t count, int32_t* taken);
 } ashlar_plugin;
 
 /* Never NULL; the same pointer each time. */

@@ -24,6 +24,18 @@ bool IsVector(const Tensor& t, int64_t size) {
   return t.dtype == DType::kF32 && t.shape.size() == 1 && t.shape[0] == size;
 }
 
+void CheckProjection(const Projection& p) {
+  Check(IsMatrix(p.x) && IsMatrix(p.out) && p.x.shape[0] == p.out.shape[0] &&
+            p.x.shape[1] == p.weight->cols() &&
+            p.out.shape[1] * (p.gated ? 2 : 1) == p.weight->rows(),
+        "project: x is [m, cols], out [m, rows] of the weight, half of them when gated");
+  Check(!p.gated || (p.bias.data == nullptr && p.residual.data == nullptr),
+        "project: neither bias nor residual is gated");
+  Check(p.norm.data == nullptr || IsVector(p.norm, p.x.shape[1]), "project: norm is f32 [cols]");
+  Check(p.residual.data == nullptr || SameMatrix(p.residual, p.out),
+        "project: residual is like out");
+}
+
 // Bytes of a part's values; the caller states them, so a mismatch is ours.
 void CheckParts(std::span<const WeightPart> parts, int64_t cols) {
   Check(!parts.empty() && parts.size() <= ASHLAR_MAX_PARTS, "a weight has 1 to 4 parts");
@@ -327,9 +339,13 @@ Status Device::QkvPrepare(const ashlar_qkv_prepare& args) const {
   return Checked(plugin_.table().qkv_prepare(device_, stream_, &args), "qkv_prepare");
 }
 
-Status Device::Attention(int row, const ashlar_attention& args) const {
+void Device::CheckRow(int row) const {
   Check(row >= 0 && row < static_cast<int>(plugin_.rows().size()),
         "attention: the row is the plugin's own");
+}
+
+Status Device::Attention(int row, const ashlar_attention& args) const {
+  CheckRow(row);
   return Checked(plugin_.table().attention(device_, stream_, row, &args), "attention");
 }
 
@@ -355,23 +371,35 @@ Status Device::CopyBlocks(void* base, std::span<const int64_t> from_to_pairs, in
                  "copy_blocks");
 }
 
+ashlar_projection Device::ProjectionToC(const Projection& p) {
+  CheckProjection(p);
+  return {ToC(p.out), ToC(p.x),        p.weight->weight_, ToC(p.bias), ToC(p.norm),
+          p.eps,      ToC(p.residual), p.gated ? 1 : 0,   p.activation};
+}
+
 Status Device::Project(const Projection& args) const {
-  const Tensor& x = args.x;
-  const Tensor& out = args.out;
-  Check(IsMatrix(x) && IsMatrix(out) && x.shape[0] == out.shape[0] &&
-            x.shape[1] == args.weight->cols() &&
-            out.shape[1] * (args.gated ? 2 : 1) == args.weight->rows(),
-        "project: x is [m, cols], out [m, rows] of the weight, half of them when gated");
-  Check(!args.gated || (args.bias.data == nullptr && args.residual.data == nullptr),
-        "project: neither bias nor residual is gated");
-  Check(args.norm.data == nullptr || IsVector(args.norm, x.shape[1]),
-        "project: norm is f32 [cols]");
-  Check(args.residual.data == nullptr || SameMatrix(args.residual, out),
-        "project: residual is like out");
-  const ashlar_projection c{ToC(out),       ToC(x),   args.weight->weight_, ToC(args.bias),
-                            ToC(args.norm), args.eps, ToC(args.residual),   args.gated ? 1 : 0,
-                            args.activation};
+  const ashlar_projection c = ProjectionToC(args);
   return Checked(plugin_.table().project(device_, stream_, &c), "project");
+}
+
+ashlar_layer Device::LayerToC(const LayerOps& ops) const {
+  CheckRow(ops.row);
+  return {ProjectionToC(ops.qkv),
+          ops.prepare,
+          ops.row,
+          ops.attention,
+          ProjectionToC(ops.output),
+          ProjectionToC(ops.gate_up),
+          ProjectionToC(ops.down)};
+}
+
+Result<bool> Device::Layers(std::span<const ashlar_layer> layers) const {
+  int32_t taken = 0;
+  Status done = Checked(plugin_.table().layers(device_, stream_, layers.data(),
+                                               static_cast<int32_t>(layers.size()), &taken),
+                        "layers");
+  if (!done.ok()) return done.problems();
+  return taken != 0;
 }
 
 Status Device::Sample(const Tensor& logits, const ashlar_draw* draws, int32_t* ids) const {

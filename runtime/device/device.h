@@ -161,6 +161,15 @@ struct Projection {
   ashlar_activation activation = ASHLAR_SILU;
 };
 
+// One decoder layer of a step, by its ops in the order in which they run.
+struct LayerOps {
+  Projection qkv;
+  ashlar_qkv_prepare prepare{};
+  int row = 0;  // of the plugin's table, which carries out the attention
+  ashlar_attention attention{};
+  Projection output, gate_up, down;
+};
+
 struct WeightPart {
   DType dtype;
   int64_t rows;
@@ -218,6 +227,12 @@ class Device {
   // Whether Project can be called; the ops of its parts give the same.
   bool has_project() const { return plugin_.table().project != nullptr; }
   Status Project(const Projection& args) const;
+  // Whether Layers can be called.
+  bool has_layers() const { return plugin_.table().layers != nullptr; }
+  // Layers of a step in which each sequence has one token, as one op; false when the plugin leaves
+  // them to the ops of each, and nothing was done. Each is made by LayerToC.
+  Result<bool> Layers(std::span<const ashlar_layer> layers) const;
+  ashlar_layer LayerToC(const LayerOps& ops) const;
   // Whether Sample and ResolveIds can be called.
   bool has_sample() const {
     return plugin_.table().sample != nullptr && plugin_.table().resolve_ids != nullptr;
@@ -234,7 +249,9 @@ class Device {
   friend class HostBuffer;
   friend class Weight;
   explicit Device(const Plugin& plugin) : plugin_(plugin) {}
+  static ashlar_projection ProjectionToC(const Projection& projection);
   Status Checked(int code, std::string_view op) const;
+  void CheckRow(int row) const;
 
   const Plugin& plugin_;
   ashlar_device* device_ = nullptr;

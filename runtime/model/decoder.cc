@@ -95,7 +95,8 @@ class Decoder final : public Forward {
         memory_(std::move(memory)),
         max_tokens_(max_tokens),
         max_logit_rows_(max_logit_rows),
-        at_(Place(memory_, config, device, max_tokens, max_logit_rows)) {}
+        at_(Place(memory_, config, device, max_tokens, max_logit_rows)),
+        layers_(config.layers.size()) {}
 
   static int64_t Bytes(const ModelConfig& config, const Device& device, int tokens,
                        int logit_rows) {
@@ -112,9 +113,10 @@ class Decoder final : public Forward {
           "the wanted logits fit their buffer");
     Chain run;
     run << device_.Embed(Hidden(step), weights.embedding, step.ids, config_.embedding_scale);
-    for (size_t i = 0; i < config_.layers.size() && run.ok(); ++i) {
-      AttentionHalf(run, weights, i, kv[i], step);
-      MlpHalf(run, weights.layers[i], step);
+    if (run.ok() && !RunTogether(run, weights, kv, step)) {
+      for (size_t i = 0; i < config_.layers.size() && run.ok(); ++i) {
+        RunLayer(run, Ops(weights, i, kv[i], step), weights.layers[i]);
+      }
     }
     if (step.logit_rows > 0) Head(run, weights, step);
     if (!run.ok()) return run.problems();
@@ -165,21 +167,19 @@ class Decoder final : public Forward {
     }
   }
 
-  // hidden += x * weight^T + bias, through a norm of its own where the model has one.
-  void AddBranch(Chain& run, const Tensor& x, const Weight& weight, const Tensor& bias,
-                 const Tensor& norm, const StepInput& step) {
-    Tensor hidden = Hidden(step);
-    if (!config_.sandwich_norms) {
-      Project(run, {.out = hidden, .x = x, .weight = &weight, .bias = bias, .residual = hidden});
-      return;
+  // What a half of a layer adds to hidden: there, or apart where it has a norm of its own.
+  Projection Branch(const Tensor& x, const Weight& weight, const Tensor& bias,
+                    const StepInput& step) const {
+    if (config_.sandwich_norms) {
+      Tensor branch = Rows(at_.branch, step.tokens, config_.hidden);
+      return {.out = branch, .x = x, .weight = &weight, .bias = bias};
     }
-    Tensor branch = Rows(at_.branch, step.tokens, config_.hidden);
-    Project(run, {.out = branch, .x = x, .weight = &weight, .bias = bias});
-    run << device_.RmsNorm(branch, branch, norm, config_.norm_eps) << device_.Add(hidden, branch);
+    Tensor hidden = Hidden(step);
+    return {.out = hidden, .x = x, .weight = &weight, .bias = bias, .residual = hidden};
   }
 
-  void AttentionHalf(Chain& run, const ModelWeights& weights, size_t index, const LayerKv& kv,
-                     const StepInput& step) {
+  LayerOps Ops(const ModelWeights& weights, size_t index, const LayerKv& kv,
+               const StepInput& step) const {
     const LayerSpec& spec = config_.layers[index];
     const LayerWeights& layer = weights.layers[index];
     const GroupStep& group = step.groups[static_cast<size_t>(kv.group)];
@@ -189,8 +189,17 @@ class Decoder final : public Forward {
         Rows(at_.qkv, step.tokens, int64_t{spec.heads + 2 * spec.kv_heads} * spec.head_dim);
     Tensor q = Tensor::Of(at_.q, dtype_, {step.tokens, spec.heads, spec.head_dim});
     Tensor out = Tensor::Of(at_.attention, dtype_, {step.tokens, spec.heads, spec.head_dim_v});
+    Tensor mlp = Rows(at_.mlp, step.tokens, config_.intermediate);
 
-    ashlar_qkv_prepare prepare{};
+    LayerOps ops;
+    ops.qkv = {.out = qkv,
+               .x = Hidden(step),
+               .weight = &layer.qkv,
+               .bias = layer.qkv_bias,
+               .norm = layer.attention_norm,
+               .eps = config_.norm_eps};
+
+    ashlar_qkv_prepare& prepare = ops.prepare;
     prepare.qkv = ToC(qkv);
     prepare.q_out = ToC(q);
     prepare.q_norm = ToC(layer.q_norm);
@@ -205,7 +214,8 @@ class Decoder final : public Forward {
     prepare.kv = kv.view;
     prepare.slots = group.slots;
 
-    ashlar_attention attention{};
+    ops.row = kv.row;
+    ashlar_attention& attention = ops.attention;
     attention.q = ToC(q);
     attention.out = ToC(out);
     attention.kv = kv.view;
@@ -219,28 +229,45 @@ class Decoder final : public Forward {
     attention.scale = spec.scale;
     attention.window = spec.window;
 
-    Project(run, {.out = qkv,
-                  .x = Hidden(step),
-                  .weight = &layer.qkv,
-                  .bias = layer.qkv_bias,
-                  .norm = layer.attention_norm,
-                  .eps = config_.norm_eps});
-    run << device_.QkvPrepare(prepare) << device_.Attention(kv.row, attention);
-    AddBranch(run, Rows(at_.attention, step.tokens, attention_width), layer.output,
-              layer.output_bias, layer.post_attention_norm, step);
+    ops.output = Branch(Rows(at_.attention, step.tokens, attention_width), layer.output,
+                        layer.output_bias, step);
+    ops.gate_up = {
+        .out = mlp,
+        .x = Hidden(step),
+        .weight = &layer.gate_up,
+        .norm = layer.mlp_norm,
+        .eps = config_.norm_eps,
+        .gated = true,
+        .activation = config_.activation == Activation::kSilu ? ASHLAR_SILU : ASHLAR_GELU_TANH};
+    ops.down = Branch(mlp, layer.down, {}, step);
+    return ops;
   }
 
-  void MlpHalf(Chain& run, const LayerWeights& layer, const StepInput& step) {
-    Tensor mlp = Rows(at_.mlp, step.tokens, config_.intermediate);
-    Project(run, {.out = mlp,
-                  .x = Hidden(step),
-                  .weight = &layer.gate_up,
-                  .norm = layer.mlp_norm,
-                  .eps = config_.norm_eps,
-                  .gated = true,
-                  .activation =
-                      config_.activation == Activation::kSilu ? ASHLAR_SILU : ASHLAR_GELU_TANH});
-    AddBranch(run, mlp, layer.down, {}, layer.post_mlp_norm, step);
+  // All layers as one op; false where the plugin leaves them to their ops.
+  bool RunTogether(Chain& run, const ModelWeights& weights, const std::vector<LayerKv>& kv,
+                   const StepInput& step) {
+    if (!device_.has_layers() || config_.sandwich_norms || step.max_query != 1) return false;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      layers_[i] = device_.LayerToC(Ops(weights, i, kv[i], step));
+    }
+    const Result<bool> taken = device_.Layers(layers_);
+    if (taken.ok()) return *taken;
+    run << taken.problems();
+    return true;
+  }
+
+  void RunLayer(Chain& run, const LayerOps& ops, const LayerWeights& layer) {
+    Project(run, ops.qkv);
+    run << device_.QkvPrepare(ops.prepare) << device_.Attention(ops.row, ops.attention);
+    AddBranch(run, ops.output, layer.post_attention_norm);
+    Project(run, ops.gate_up);
+    AddBranch(run, ops.down, layer.post_mlp_norm);
+  }
+  void AddBranch(Chain& run, const Projection& branch, const Tensor& norm) {
+    Project(run, branch);
+    if (!config_.sandwich_norms) return;
+    run << device_.RmsNorm(branch.out, branch.out, norm, config_.norm_eps)
+        << device_.Add(Rows(at_.hidden, branch.out.shape[0], config_.hidden), branch.out);
   }
 
   // Only the rows whose logits are wanted go through the last norm and the head.
@@ -263,6 +290,7 @@ class Decoder final : public Forward {
   Buffer memory_;
   int max_tokens_, max_logit_rows_;
   Activations at_;
+  std::vector<ashlar_layer> layers_;  // of the step under way
 };
 
 }  // namespace

@@ -173,7 +173,7 @@ struct AttentionSetup {
     kv.head_dim = kv.head_dim_v = batch.head_dim;
     return kv;
   }
-  void Run(int copy) const {
+  ashlar_attention Args(int copy) const {
     ashlar_attention a{};
     a.q = Dense(q.as<void>(), ASHLAR_BF16, {batch.tokens(), batch.heads, batch.head_dim});
     a.out = Dense(out.as<void>(), ASHLAR_BF16, {batch.tokens(), batch.heads, batch.head_dim});
@@ -186,6 +186,10 @@ struct AttentionSetup {
     a.max_query = static_cast<int32_t>(batch.queries);
     a.max_context = static_cast<int32_t>(batch.context);
     a.scale = 0.088f;
+    return a;
+  }
+  void Run(int copy) const {
+    const ashlar_attention a = Args(copy);
     side.Must(side.table().attention(side.device(), side.stream(), attention_row, &a));
   }
 };
@@ -312,6 +316,7 @@ class ModelStep {
     // As many layers as the L2 does not hold.
     const auto copies = std::clamp<int64_t>((int64_t{1} << 29) / layer_bytes, 2, model.layers);
     for (int64_t i = 0; i < copies; ++i) layers_.push_back(std::make_unique<Layer>(side, model));
+    for (int i = 0; i < model.layers; ++i) args_.push_back(Args(i));
     MakeOps();
   }
 
@@ -321,18 +326,21 @@ class ModelStep {
     for (const Op& op : ops_) floor += Repeats(op) * Floor(op, rates);
     std::vector<std::pair<const Op*, Time>> times;
     for (const Op& op : ops_) {
-      times.emplace_back(&op, Measure(side_, 32, op.run));
+      const auto run = [&](int i) { op.run(i % model_.layers); };
+      times.emplace_back(&op, Measure(side_, 32, run));
       alone += Repeats(op) * times.back().second.median;
     }
-    const Time time = Measure(side_, 1, [&](int) { Run(); });
+    const bool together = RunTogether();
+    const Time time = Measure(side_, 1, [&](int) { Run(true); });
+    const Time by_ops = together ? Measure(side_, 1, [&](int) { Run(false); }) : time;
     const Plain plain = RunPlain();
     std::printf("step %s B %d ctx %d", model_.name, int(sequences_), int(batch.context));
     if (batch.queries > 1) std::printf(" prompt %d", int(batch.queries));
     std::printf(
-        ": %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; ops alone %.1f us; not captured: "
-        "%.1f us, launched in %.1f\n",
-        time.median, time.least, time.most, floor, 100 * floor / time.median, alone, plain.done,
-        plain.launched);
+        ": %.1f us (%.1f-%.1f), floor %.1f us, %.1f %%; layers %s, by ops %.1f us; ops alone "
+        "%.1f us; not captured: %.1f us, launched in %.1f\n",
+        time.median, time.least, time.most, floor, 100 * floor / time.median,
+        together ? "in one launch" : "by ops", by_ops.median, alone, plain.done, plain.launched);
     for (const auto& [op, took] : times) {
       std::printf("  %-24s x %2d %9.2f us (%.2f-%.2f), floor %9.2f us, %5.1f %%\n", op->name,
                   Repeats(*op), took.median, took.least, took.most, Floor(*op, rates),
@@ -367,8 +375,8 @@ class ModelStep {
   }
 
   enum Around { kNothing = 0, kNorm = 1, kGated = 2, kResidual = 4 };
-  void Project(const ashlar_tensor& out, const ashlar_tensor& x, const WeightOf& weight,
-               int around) const {
+  ashlar_projection Projection(const ashlar_tensor& out, const ashlar_tensor& x,
+                               const WeightOf& weight, int around) const {
     ashlar_projection a{};
     a.out = out;
     a.x = x;
@@ -377,9 +385,12 @@ class ModelStep {
     if (around & kNorm) a.norm = Dense(norm_.data(), ASHLAR_F32, {model_.hidden});
     if (around & kResidual) a.residual = out;
     a.gated = around & kGated ? 1 : 0;
+    return a;
+  }
+  void Project(const ashlar_projection& a) const {
     side_.Must(side_.table().project(side_.device(), side_.stream(), &a));
   }
-  void Prepare(int layer) const {
+  ashlar_qkv_prepare Preparation(int layer) const {
     ashlar_qkv_prepare a{};
     a.qkv = Matrix(qkv_.as<void>(), model_.q() + 2 * model_.kv());
     a.q_out = Dense(attention_.q.as<void>(), ASHLAR_BF16, {tokens_, model_.heads, 128});
@@ -390,13 +401,25 @@ class ModelStep {
     a.rope_scale = 1;
     a.kv = attention_.View(layer);
     a.slots = slots_.data();
-    side_.Must(side_.table().qkv_prepare(side_.device(), side_.stream(), &a));
+    return a;
+  }
+  ashlar_layer Args(int layer) const {
+    const Layer& at = At(layer);
+    const ashlar_tensor state = Matrix(hidden_.as<void>(), model_.hidden);
+    const ashlar_tensor mlp = Matrix(mlp_.as<void>(), model_.ffn);
+    const ashlar_tensor qkv = Matrix(qkv_.as<void>(), model_.q() + 2 * model_.kv());
+    const ashlar_tensor attended = Matrix(attention_.out.as<void>(), model_.q());
+    return {Projection(qkv, state, at.qkv, kNorm),
+            Preparation(layer),
+            attention_row,
+            attention_.Args(layer),
+            Projection(state, attended, at.o, kResidual),
+            Projection(mlp, state, at.gate_up, kNorm | kGated),
+            Projection(state, mlp, at.down, kResidual)};
   }
 
   void MakeOps() {
     const int64_t hidden = model_.hidden, q = model_.q(), wide = q + 2 * model_.kv();
-    const ashlar_tensor state = Matrix(hidden_.as<void>(), hidden);
-    const ashlar_tensor mlp = Matrix(mlp_.as<void>(), model_.ffn);
     const auto add = [&](const char* name, int64_t rows, int64_t cols,
                          std::function<void(int)> run) {
       const double values = double(rows) * double(cols);
@@ -405,25 +428,37 @@ class ModelStep {
                       (fp8 ? 1 : 2) * values * double(rows == model_.vocab ? sequences_ : tokens_),
                       std::move(run)});
     };
-    add("norm, qkv", wide, hidden,
-        [=, this](int i) { Project(Matrix(qkv_.as<void>(), wide), state, At(i).qkv, kNorm); });
-    ops_.push_back({"qkv_prepare, attention", double(attention_.batch.cache_bytes()), 0,
-                    [this](int i) { Prepare(i), attention_.Run(i); }});
-    add("o, residual", hidden, q, [=, this](int i) {
-      Project(state, Matrix(attention_.out.as<void>(), q), At(i).o, kResidual);
-    });
+    add("norm, qkv", wide, hidden, [this](int i) { Project(args_[size_t(i)].qkv); });
+    ops_.push_back(
+        {"qkv_prepare, attention", double(attention_.batch.cache_bytes()), 0, [this](int i) {
+           const ashlar_plugin& t = side_.table();
+           const ashlar_layer& a = args_[size_t(i)];
+           side_.Must(t.qkv_prepare(side_.device(), side_.stream(), &a.prepare));
+           side_.Must(t.attention(side_.device(), side_.stream(), a.row, &a.attention));
+         }});
+    add("o, residual", hidden, q, [this](int i) { Project(args_[size_t(i)].output); });
     add("norm, gate_up, gated", 2 * model_.ffn, hidden,
-        [=, this](int i) { Project(mlp, state, At(i).gate_up, kNorm | kGated); });
-    add("down, residual", hidden, model_.ffn,
-        [=, this](int i) { Project(state, mlp, At(i).down, kResidual); });
-    add("norm, head", model_.vocab, hidden, [=, this](int) {
-      Project(Dense(logits_.as<void>(), ASHLAR_F32, {sequences_, model_.vocab}),
-              Dense(hidden_.as<void>(), ASHLAR_BF16, {sequences_, model_.hidden}), head_, kNorm);
+        [this](int i) { Project(args_[size_t(i)].gate_up); });
+    add("down, residual", hidden, model_.ffn, [this](int i) { Project(args_[size_t(i)].down); });
+    add("norm, head", model_.vocab, hidden, [this](int) {
+      Project(Projection(Dense(logits_.as<void>(), ASHLAR_F32, {sequences_, model_.vocab}),
+                         Dense(hidden_.as<void>(), ASHLAR_BF16, {sequences_, model_.hidden}), head_,
+                         kNorm));
     });
   }
-  void Run() const {
-    for (int layer = 0; layer < model_.layers; ++layer) {
-      for (size_t i = 0; i + 1 < ops_.size(); ++i) ops_[i].run(layer);
+  // All layers as one op, which the plugin may leave to the ops of each.
+  bool RunTogether() const {
+    int32_t taken = 0;
+    if (side_.table().layers == nullptr || tokens_ != sequences_) return false;
+    side_.Must(
+        side_.table().layers(side_.device(), side_.stream(), args_.data(), model_.layers, &taken));
+    return taken != 0;
+  }
+  void Run(bool together) const {
+    if (!together || !RunTogether()) {
+      for (int layer = 0; layer < model_.layers; ++layer) {
+        for (size_t i = 0; i + 1 < ops_.size(); ++i) ops_[i].run(layer);
+      }
     }
     ops_.back().run(0);
   }
@@ -436,7 +471,7 @@ class ModelStep {
     for (int run = 0; run < 3; ++run) {
       side_.Sync();
       const auto begin = Clock::now();
-      Run();
+      Run(true);
       const std::chrono::duration<double, std::micro> launched = Clock::now() - begin;
       side_.Sync();
       const std::chrono::duration<double, std::micro> done = Clock::now() - begin;
@@ -456,6 +491,7 @@ class ModelStep {
   const Array<int32_t> positions_;
   const Array<int64_t> slots_;
   const Array<float> freq_;
+  std::vector<ashlar_layer> args_;
   std::vector<Op> ops_;
 };
 

@@ -60,13 +60,14 @@ benchmark() { # its own kernels need the vendor's compiler
 build() {
   local pids=() pid
   reference & pids+=($!)
-  driver conformance tests/gpu/{conformance,attention_cases,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases,step_cases}.cc & pids+=($!)
+  driver conformance tests/gpu/{conformance,attention_cases,layers_cases,layers_problem,matmul_cases,prefill_cases,project_cases,row_cases,sample_cases,step_cases}.cc & pids+=($!)
   benchmark & pids+=($!)
   kernels/cuda/build.sh "$build" "$capability" & pids+=($!)
   for pid in "${pids[@]}"; do wait "$pid" || return 1; done
   rm "$build"/*.o
 }
 conformance=("$build/conformance" "$build/libashlar_reference.so" "$build/libashlar_cuda.so")
+[ "$capability" = 90a ] || conformance+=(--layers none)
 bench=("$build/bench" "$build/libashlar_cuda.so")
 
 nvidia-smi >"$out/device.txt" 2>&1

@@ -209,6 +209,7 @@ struct Context {
 struct Case {
   const char* name;
   void (*run)(const Context& context);
+  bool slow = false;  // on the host executor, which has a third of its rounds
 };
 
 void EmbedCase(const Context& c);
@@ -220,6 +221,7 @@ void ProjectCase(const Context& c);
 void QkvCase(const Context& c);
 void AttentionCase(const Context& c);
 void StepCase(const Context& c);
+void LayersCase(const Context& c);
 void PrefillCase(const Context& c);
 void ActivationCase(const Context& c);
 void AddCase(const Context& c);
@@ -228,21 +230,14 @@ void SampleCase(const Context& c);
 void ResolveCase(const Context& c);
 
 inline constexpr Case kCases[] = {
-    {"embed", EmbedCase},
-    {"gather", GatherCase},
-    {"norm", NormCase},
-    {"matmul", MatmulCase},
-    {"float8", Float8Case},
-    {"project", ProjectCase},
-    {"qkv_prepare", QkvCase},
-    {"attention", AttentionCase},
-    {"step", StepCase},
-    {"prefill", PrefillCase},
-    {"activation", ActivationCase},
-    {"add", AddCase},
-    {"copy_blocks", CopyBlocksCase},
-    {"sample", SampleCase},
-    {"resolve_ids", ResolveCase},
+    {"embed", EmbedCase},     {"gather", GatherCase},
+    {"norm", NormCase},       {"matmul", MatmulCase},
+    {"float8", Float8Case},   {"project", ProjectCase},
+    {"qkv_prepare", QkvCase}, {"attention", AttentionCase},
+    {"step", StepCase},       {"layers", LayersCase, true},
+    {"prefill", PrefillCase}, {"activation", ActivationCase},
+    {"add", AddCase},         {"copy_blocks", CopyBlocksCase},
+    {"sample", SampleCase},   {"resolve_ids", ResolveCase},
 };
 
 }  // namespace ashlar::gpu_test

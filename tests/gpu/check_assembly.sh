@@ -57,6 +57,18 @@ hopper() { # nvcc, source of cuda/
   echo "$2: no spills, products run beside threads"
 }
 
+layers() { # nvcc
+  local name=layers_instance out=$work/layers_instance.txt spilled instruction
+  compile "$1" 90a ../tests/gpu/layers_instance.cu "$name"
+  # Registers are full: a few that are put aside once a phase are no loss.
+  spilled=$(grep -oE "[0-9]+ bytes spill stores" "$out" | sort -n | tail -1 | cut -d' ' -f1)
+  [ "$spilled" -le 64 ] || fail "$name: $spilled bytes of registers are spilled"
+  for instruction in mma.sync cp.async st.async st.relaxed.gpu; do
+    grep -qa "$instruction" "$work/$name.o" || fail "$name: no $instruction"
+  done
+  echo "$name: $spilled bytes spilled, $(grep -oE "Used [0-9]+ registers" "$out" | tr '\n' ' ')"
+}
+
 bitcode=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode
 libraries=$HOME/.cache/ashlar/bitcode # one name at every run
 if command -v clang++-19 >/dev/null && [ -e /usr/include/hip/hip_runtime.h ] && [ -e "$bitcode/ocml.bc" ]; then
@@ -79,6 +91,7 @@ if [ -n "$nvcc" ]; then
   for capability in ${CAPABILITIES:-80 90a 100a 120}; do nvidia "$nvcc" "$capability"; done
   hopper "$nvcc" hopper_bf16
   hopper "$nvcc" hopper_matmul_bf16
+  layers "$nvcc"
 else
   echo "check_assembly: no nvcc: CUDA is not compiled here"
 fi

@@ -1,9 +1,11 @@
 // Every op and attention row of one plugin against the reference plugin, over the C table alone: it
 // builds where there is nothing but a compiler, so a GPU host can run it.
 //   conformance REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD] [--size large]
+//               [--layers none]
 // Shapes and values are new each time; --seed repeats a run. With --size large some products are
-// as large as a model's, for a real device. Exits 1 when anything differs by more
-// than its tolerance, 3 when the plugin has no device.
+// as large as a model's, for a real device. A plugin with whole layers must take some, unless its
+// device is said to have none. Exits 1 when anything differs by more than its tolerance, 3 when the
+// plugin has no device.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +24,7 @@ struct Options {
   int rounds = 4;
   std::string only;
   bool large = false;
+  bool layers = true;
 };
 
 bool Parse(int argc, char** argv, Options* options) {
@@ -38,6 +41,9 @@ bool Parse(int argc, char** argv, Options* options) {
     } else if (std::strcmp(argv[i], "--size") == 0) {
       options->large = std::strcmp(argv[i + 1], "large") == 0;
       if (!options->large && std::strcmp(argv[i + 1], "small") != 0) return false;
+    } else if (std::strcmp(argv[i], "--layers") == 0) {
+      options->layers = std::strcmp(argv[i + 1], "none") != 0;
+      if (options->layers && std::strcmp(argv[i + 1], "some") != 0) return false;
     } else {
       return false;
     }
@@ -52,7 +58,7 @@ int main(int argc, char** argv) {
   if (!Parse(argc, argv, &options)) {
     std::fprintf(stderr,
                  "usage: %s REFERENCE.so PLUGIN.so [--seed N] [--rounds N] [--only WORD] "
-                 "[--size large]\n",
+                 "[--size large] [--layers none]\n",
                  argv[0]);
     return 2;
   }
@@ -66,9 +72,14 @@ int main(int argc, char** argv) {
     if (!options.only.empty() && options.only != test.name) continue;
     // Each op's stream of numbers is its own: --only sees what the whole run saw.
     Random random(options.seed ^ std::hash<std::string>()(test.name));
-    for (int round = 0; round < options.rounds; ++round) {
+    const int rounds = test.slow && !options.large ? (options.rounds + 2) / 3 : options.rounds;
+    for (int round = 0; round < rounds; ++round) {
       test.run({reference, plugin, invariant, random, report, test.name, options.large});
     }
+  }
+  const bool ran = options.only.empty() || options.only == "layers";
+  if (ran && options.layers && plugin.table().layers != nullptr) {
+    report.Expect(report.uses.contains("layers"), "layers taken", "none was");
   }
   report.Print();
   return report.failures == 0 ? 0 : 1;
