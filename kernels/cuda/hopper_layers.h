@@ -38,9 +38,7 @@ GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayo
     const bool ends_layer = product == kDown;
     if (ends_layer && layer + 1 == p.layers) break;
     products.Refill();
-    if (product == kQkv) {
-      attention.Run(layer, rounds.Of(layer));
-    }
+    if (product == kQkv) attention.Run(layer, rounds.Of(layer));
     if (product == kOutput) attention.FetchAhead(layer);  // what others wait for went first
     layer += ends_layer ? 1 : 0;
     product = ends_layer ? kQkv : product + 1;

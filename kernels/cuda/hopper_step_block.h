@@ -57,8 +57,9 @@ struct StepTurns {
 
 #if defined(ASHLAR_HOPPER)
 
-// What a thread does for a pair, in the order of the public functions. Of `call` only that is read
-// which pairs have in common.
+// What a thread does for a pair: FindUnits, FetchFirst, Ready, ExpectSums, Attend, AddUp; of pairs
+// in turn FillTables and FindSource stand for Ready. Of `call` only that is read which pairs have
+// in common.
 template <class StepShape>
 class StepBlock {
  public:

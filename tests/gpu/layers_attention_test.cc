@@ -217,12 +217,15 @@ Layer MakeLayer(Random& random, const Model& m) {
   return l;
 }
 
-Model MakeModel(Random& random, ashlar_dtype dtype, int dim) {
+// With contexts of its own where `contexts` has none.
+Model MakeModel(Random& random, ashlar_dtype dtype, int dim,
+                const std::vector<int>& contexts = {}) {
   Model m;
   m.dim = dim;
   m.layers = static_cast<int>(random.Int(1, 3));
-  m.tokens =
-      random.Chance(0.4) ? 1 : static_cast<int>(random.Int(2, gpu_kernels::kMostLayerTokens));
+  m.tokens = !contexts.empty()    ? static_cast<int>(contexts.size())
+             : random.Chance(0.4) ? 1
+                                  : static_cast<int>(random.Int(2, gpu_kernels::kMostLayerTokens));
   m.kv_heads = static_cast<int>(random.Int(1, m.tokens > 2 ? 3 : 5));
   m.group = static_cast<int>(random.Int(1, kMostStepGroup));
   m.ranks = random.Pick({4, 8});
@@ -231,8 +234,10 @@ Model MakeModel(Random& random, ashlar_dtype dtype, int dim) {
   // Past the keys that all stages hold, once.
   const int longest = m.tokens * m.kv_heads < 4 && random.Chance(0.4) ? 4500 : 200;
   for (int token = 0; token < m.tokens; ++token) {
-    const int keys = static_cast<int>(random.Int(1, random.Chance(0.3) ? 40 : longest));
-    m.context.push_back(random.Chance(0.15) ? 0 : keys);
+    int keys = static_cast<int>(random.Int(1, random.Chance(0.3) ? 40 : longest));
+    if (random.Chance(0.15)) keys = 0;
+    if (!contexts.empty()) keys = contexts[static_cast<size_t>(token)];
+    m.context.push_back(keys);
     m.positions.push_back(std::max(0, m.context.back() - 1));
     m.table_stride = std::max(m.table_stride, (keys + block_tokens - 1) / block_tokens);
     m.text += " " + std::to_string(m.context.back());
@@ -457,6 +462,16 @@ void CheckCache(const Model& before, const Model& after, const Answer& want) {
   }
 }
 
+void Check(Random& random, Model& m) {
+  SCOPED_TRACE(m.text);
+  const Model before = m;
+  const Answer want = Expected(m);
+  const Results got = RunLayers(random, m);
+  EXPECT_EQ(got.ring_errors, 0);
+  CheckOut(m, want, got);
+  CheckCache(before, m, want);
+}
+
 // Shapes and values are new each time; ASHLAR_SEED, with as many rounds, repeats a run.
 TEST(LayerAttention, AttendsAsLoopsDo) {
   const char* given = std::getenv("ASHLAR_SEED");
@@ -468,15 +483,22 @@ TEST(LayerAttention, AttendsAsLoopsDo) {
       for (const int dim : {64, 128}) {
         Random random(seed++);
         Model m = MakeModel(random, dtype, dim);
-        SCOPED_TRACE(m.text);
-        const Model before = m;
-        const Answer want = Expected(m);
-        const Results got = RunLayers(random, m);
-        EXPECT_EQ(got.ring_errors, 0);
-        CheckOut(m, want, got);
-        CheckCache(before, m, want);
+        Check(random, m);
         if (HasFailure()) return;
       }
+    }
+  }
+}
+
+// Idle tokens among others and alone, and more keys than all stages hold.
+TEST(LayerAttention, AttendsWhateverIsIdleOrLong) {
+  for (const std::vector<int>& contexts :
+       {std::vector<int>{0, 70, 0, 33}, {90, 0, 17}, {0}, {4200}}) {
+    for (const int dim : {64, 128}) {
+      Random random(contexts.size());
+      Model m = MakeModel(random, ASHLAR_BF16, dim, contexts);
+      Check(random, m);
+      if (HasFailure()) return;
     }
   }
 }
