@@ -183,7 +183,7 @@ class CublasLt final : public Blas {
  private:
   static constexpr size_t kWorkspaceBytes = 32 << 20;  // what the vendor advises for Hopper
   static constexpr uint32_t kAlignment = 16;           // bytes
-  static constexpr int64_t kFew = 512;                 // tokens
+  static constexpr int64_t kFew = 512;                 // tokens, of which more is tried
   using Key = std::array<int64_t, 9>;
   struct Plan {
     void *product = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
@@ -238,13 +238,19 @@ class CublasLt final : public Blas {
     return algorithms;
   }
 
+  // The most tokens that share an algorithm with so many. A kernel whose last tile is partly empty
+  // is slow, by up to a third where much of it is.
+  static int64_t About(int64_t tokens) {
+    if (tokens <= 64) return tokens <= 32 ? 32 : 64;
+    const int64_t step = tokens <= 1024 ? 16 : 128;
+    return (tokens + step - 1) / step * step;
+  }
+
   // The fastest for this shape and about as many tokens, from a trial made once; the library's
   // first choice where there can be none.
   void Settle(gpu::Stream stream, const BlasMatmul& m, Plan& plan) {
-    int64_t about = 32;
-    while (about < m.m && about < kFew) about *= 2;
-    if (about < m.m) about = (m.m + 127) / 128 * 128;
-    const Key key = {m.type, m.out_type, about, m.n, m.k, m.residual == nullptr ? 0 : 1, 0, 0, 0};
+    const Key key = {m.type, m.out_type, About(m.m), m.n, m.k, m.residual == nullptr ? 0 : 1,
+                     0,      0,          0};
     auto best = best_.find(key);
     const bool captured = gpu::IsCaptured(stream);
     if (best == best_.end() && !captured) {

@@ -8,9 +8,12 @@
 namespace ashlar {
 namespace {
 
-// About where kernels change: tops of ranges are powers of two, and from kFewTokens on so far
-// apart.
-constexpr int kFewTokens = 512, kRangeTokens = 128;
+// Where kernels change (cuda/blas.cc): the top of the range of sizes after that which ends with
+// `tokens`.
+int NextTop(int tokens) {
+  if (tokens < 64) return 2 * tokens;
+  return tokens + (tokens < 1024 ? 16 : 128);
+}
 
 }  // namespace
 
@@ -62,10 +65,7 @@ void StepRunner::AddSize(int tokens) {
 }
 
 void StepRunner::ListSizes() {
-  for (int tokens = 1; tokens < options_.batch_tokens;
-       tokens += tokens < kFewTokens ? tokens : kRangeTokens) {
-    AddSize(tokens);
-  }
+  for (int tokens = 1; tokens < options_.batch_tokens; tokens = NextTop(tokens)) AddSize(tokens);
   AddSize(options_.batch_tokens);
   AddSize(options_.max_sequences);
   cold_ = static_cast<int>(sizes_.size());
