@@ -51,7 +51,7 @@ void Engine::Impl::Loop() {
   while (!work.stop) {
     const bool busy = !faulted && !(worker->idle() && worker->warm());
     const bool checks = idle_check != nullptr && !faulted;
-    const std::chrono::duration<double> patience = busy     ? std::chrono::duration<double>(0)
+    const std::chrono::duration<double> patience = busy     ? worker->Spare()
                                                    : checks ? check_every
                                                             : kForGood;
     intake.Take(patience, {worker->waiting(), worker->waiting_tokens(), worker->oldest_arrival()},

@@ -5,13 +5,15 @@
 namespace ashlar {
 namespace {
 
-constexpr double kWeight = 0.5;      // of the newest step in an average
-constexpr double kSlowdown = 1.75;   // of answers beside one prompt
-constexpr double kAtOnce = 3.3;      // by one that is over in this step
-constexpr double kPerPrompt = 3;     // further prompts: each weighs as so many answers
-constexpr double kMostGrowth = 1.5;  // of what is known: more is a pause of the machine
-constexpr double kFading = 0.999;    // a step, of what that step does not show
-constexpr double kFaded = 0.6;       // what is left of it at least
+constexpr double kWeight = 0.5;          // of the newest step in an average
+constexpr double kSlowdown = 1.7;        // of answers beside one prompt
+constexpr double kAtOnce = 2.4;          // by one that is over in this step
+constexpr double kPerPrompt = 3;         // further prompts: each weighs as so many answers
+constexpr double kMostGrowth = 1.5;      // over what is known: more is a pause of the machine
+constexpr double kFading = 0.999;        // a step, of what that step does not show
+constexpr double kFaded = 0.6;           // what is left of it at least
+constexpr double kSure = 0.9;            // of what a step is expected to take
+constexpr double kHostSeconds = 0.5e-3;  // from a step's start until the device has work of it
 
 void Average(double& average, double value) {
   if (average > 0) value = std::min(value, kMostGrowth * average);
@@ -20,7 +22,9 @@ void Average(double& average, double value) {
 
 }  // namespace
 
-int Pace::SizeOf(int tokens) { return std::min((tokens + kStep - 1) / kStep, kSizes) - 1; }
+int Pace::SizeOf(int prompt_tokens) {
+  return std::min((prompt_tokens + kStep - 1) / kStep, kSizes) - 1;
+}
 
 void Pace::Note(const StepWork& work, double seconds) {
   if (work.decodes == 0) return;
@@ -32,19 +36,34 @@ void Pace::Note(const StepWork& work, double seconds) {
   }
   ++since_;
   const double added = std::max(seconds - decode_seconds_, 0.1 * seconds) / Cost(work.context);
-  const int tokens = work.decodes + work.prompt_tokens;
-  Size& size = added_[static_cast<size_t>(SizeOf(tokens))];
-  if (size.seen == 0) size.seen = Added(tokens);  // a first time is often slow
-  Average(size.seen, added);
-  for (Size& other : added_) {
+  const int size = SizeOf(work.prompt_tokens);
+  Size& now = added_[static_cast<size_t>(size)];
+  if (now.seen == 0) now.seen = Added(work.prompt_tokens);  // a first time is often slow
+  Average(now.seen, added);
+  now.thought = now.seen;
+  for (int i = 0; i < kSizes; ++i) {
+    Size& other = added_[static_cast<size_t>(i)];
+    if (i == size || other.seen == 0) continue;
     other.thought = std::max(other.thought * kFading, kFaded * other.seen);
+    // More tokens do not cost less, nor much more a token.
+    const double alike = now.seen * (i + 1) / (size + 1);
+    other.thought = i < size ? std::min(other.thought, now.seen)
+                             : std::clamp(other.thought, now.seen, kMostGrowth * alike);
   }
-  size.thought = size.seen;
+}
+
+double Pace::Spare(const StepWork& work, double ran) const {
+  if (work.decodes == 0 || decode_seconds_ == 0) return 0;
+  // Fewer answers may take less.
+  const double fewer = std::min(1.0, static_cast<double>(work.decodes) / decodes_seen_);
+  const double added = work.prompt_tokens == 0 ? 0 : Added(work.prompt_tokens);
+  const double expected = decode_seconds_ * fewer + added * Cost(work.context);
+  return std::max(kSure * expected - kHostSeconds - ran, 0.0);
 }
 
 // Between sizes that were seen, and beyond them, as if tokens cost alike; 0 when none was.
-double Pace::Added(int tokens) const {
-  const int size = SizeOf(tokens);
+double Pace::Added(int prompt_tokens) const {
+  const int size = SizeOf(prompt_tokens);
   int below = size, above = size;
   const auto seconds = [this](int of) { return added_[static_cast<size_t>(of)].thought; };
   while (below >= 0 && seconds(below) == 0) --below;
@@ -55,14 +74,11 @@ double Pace::Added(int tokens) const {
   return seconds(below) + (seconds(above) - seconds(below)) * (size - below) / (above - below);
 }
 
-// The most prompt tokens that fill whole steps of the kernels and add no more than that.
-int Pace::Largest(int decodes, double seconds) const {
-  int most = kLeast;
-  for (int size = 0; size < kSizes; ++size) {
-    const int tokens = (size + 1) * kStep - decodes;
-    if (tokens > most && Added(decodes + tokens) <= seconds) most = tokens;
-  }
-  return most;
+// The most tokens that add no more than that, or the fewest of all.
+int Pace::Largest(double seconds) const {
+  int size = kSizes;
+  while (size > 1 && Added(size * kStep) > seconds) --size;
+  return size * kStep;
 }
 
 int Pace::PromptTokens(int decodes, int prompts, int64_t context, int64_t left) {
@@ -72,14 +88,14 @@ int Pace::PromptTokens(int decodes, int prompts, int64_t context, int64_t left) 
     since_ = 0;
     return 0;
   }
-  if (decode_seconds_ == 0 || Added(decodes + 1) == 0) return kFirstPromptTokens;
+  if (decode_seconds_ == 0 || Added(1) == 0) return kFirstPromptTokens;
   // In seconds without context.
   const double alone = decode_seconds_ / Cost(context);
   const double slowdown = kSlowdown * (1 + kPerPrompt * std::max(0, prompts - 1) / decodes);
-  const int most = Largest(decodes, (slowdown - 1) * alone);
+  const int most = Largest((slowdown - 1) * alone);
   if (left <= most || left > kSizes * kStep) return most;
   const int all = static_cast<int>(left);
-  return Added(decodes + all) <= (kAtOnce - 1) * alone ? all : most;
+  return Added(all) <= (kAtOnce - 1) * alone ? all : most;
 }
 
 }  // namespace ashlar

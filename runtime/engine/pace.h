@@ -23,28 +23,31 @@ class Pace {
 
   void Note(const StepWork& work, double seconds);
 
+  // How long the next step may still wait to be started while such a step has run for `ran`
+  // seconds, so that the device need not wait; 0 where that is not known.
+  double Spare(const StepWork& work, double ran) const;
+
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
   // first of them at `context` with `left` tokens to go. Beside one prompt answers are to keep more
   // than half their pace, but in its last step; the more others wait for each answer, the more
   // answers give way. Now and then 0: what answers take alone is to be seen again.
   int PromptTokens(int decodes, int prompts, int64_t context, int64_t left);
 
-  static constexpr int kStep = 64;                // tokens, what kernels work in
-  static constexpr int kLeast = 32;               // fewer read the weights in vain
+  static constexpr int kStep = 32;                // prompt tokens: kernels work in as many
   static constexpr int kFirstPromptTokens = 512;  // before anything is known
   static constexpr int kLook = 48;                // steps with prompts between looks at answers
 
  private:
-  static constexpr int kSizes = 33;  // of steps, in kStep; the last is of all that are larger
+  static constexpr int kSizes = 66;  // of prompts' parts, in kStep; the last is of all larger ones
 
   double Cost(int64_t context) const { return 1 + static_cast<double>(context) / half_context_; }
-  static int SizeOf(int tokens);
-  double Added(int tokens) const;
-  int Largest(int decodes, double seconds) const;
+  static int SizeOf(int prompt_tokens);
+  double Added(int prompt_tokens) const;
+  int Largest(double seconds) const;
 
   double half_context_;
   double decode_seconds_ = 0;  // of a step of answers alone; 0: none seen
-  // What prompts without context add to it in a step of so many tokens in all; 0: none seen.
+  // What so many tokens of prompts without context add to it; 0: none seen.
   struct Size {
     double seen = 0;     // on average
     double thought = 0;  // less where that was long ago, down to a share, so that it is tried again

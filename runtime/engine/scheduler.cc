@@ -30,6 +30,11 @@ bool Scheduler::CanEverFit(const Sequence& sequence) const {
   return true;
 }
 
+bool Scheduler::has_place() const {
+  return waiting_.empty() && running() < limits_.sequences &&
+         std::ranges::all_of(running_, [](const auto& one) { return one->remaining() <= 1; });
+}
+
 void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
   Check(waiting_.empty() || waiting_.back()->id < sequence->id, "1: ids grow");
   waiting_tokens_ += static_cast<int64_t>(sequence->tokens.size());

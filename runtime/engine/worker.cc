@@ -222,6 +222,15 @@ void Worker::NotePace(const Started& step) {
   if (step.cold == runner_->cold()) pace_.Note(step.work, ran.count());
 }
 
+std::chrono::duration<double> Worker::Spare() const {
+  const bool runs = !under_way_.empty() && device_.plugin().memory() != "host";
+  if (!runs || !scheduler_->has_place()) return {};
+  const Started& step = under_way_.back();
+  const std::chrono::duration<double> ran =
+      std::chrono::steady_clock::now() - std::max(step.begun, last_end_);
+  return std::chrono::duration<double>(pace_.Spare(step.work, ran.count()));
+}
+
 void Worker::Advance(const Started& step, const Part& part) {
   Sequence& sequence = *part.sequence;
   const bool on_device = part.token >= 0;

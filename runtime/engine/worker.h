@@ -32,6 +32,9 @@ class Worker {
   bool idle() const { return scheduler_->idle() && under_way_.empty(); }
   // Steps of all sizes have run; while idle, Step runs one that has not.
   bool warm() const { return runner_->cold() == 0; }
+  // How long the next step may wait for requests that could be in it, since the one under way will
+  // keep the device busy.
+  std::chrono::duration<double> Spare() const;
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {

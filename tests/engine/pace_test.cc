@@ -32,22 +32,22 @@ TEST(Pace, BeginsWithALookAndThenCarefully) {
 }
 
 TEST(Pace, ALongPromptAddsLessThanTheAnswersTake) {
-  // In steps of 64 tokens, answers included, of which 7 were seen to add 400 * 20 us: 0.75 of what
-  // answers take is 3 of them, or 6.
-  EXPECT_EQ(Learned(5e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 3 * 64 - 32);
-  EXPECT_EQ(Learned(10e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 6 * 64 - 32);
+  // In steps of 32 tokens, of which 13 were seen to add 400 * 20 us: 0.7 of what answers take is 5
+  // of them, or 11.
+  EXPECT_EQ(Learned(5e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 5 * 32);
+  EXPECT_EQ(Learned(10e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 11 * 32);
 }
 
 TEST(Pace, AShortPromptMayEndAtOnce) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 450), 450);  // 1.8 times what answers take
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 100), 160);  // and of the next prompt 0.75 times in all
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 350), 350);  // 1.4 times what answers take
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, 100), 160);  // and of the next prompt 0.7 times in all
   EXPECT_EQ(pace.PromptTokens(32, 1, 0, 700), 160);  // 2.7 times
 }
 
 // However dear answers are: one that takes more steps is a long one.
 TEST(Pace, APromptOfSeveralStepsDoesNotEndAtOnce) {
-  EXPECT_EQ(Learned(30e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 19 * 64 - 32);
+  EXPECT_EQ(Learned(30e-3, 2e-5).PromptTokens(32, 1, 0, kLong), 34 * 32);
 }
 
 TEST(Pace, ALongContextMakesTokensDear) {
@@ -56,22 +56,22 @@ TEST(Pace, ALongContextMakesTokensDear) {
 
 TEST(Pace, ManyWaitingPromptsGetMore) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_EQ(pace.PromptTokens(32, 17, 0, kLong), 14 * 64 - 32);  // 1.75 * (1 + 3 * 16 / 32) times
+  EXPECT_EQ(pace.PromptTokens(32, 17, 0, kLong), 26 * 32);  // 1.7 * (1 + 3 * 16 / 32) times
   EXPECT_GT(pace.PromptTokens(32, 999, 0, kLong), 2048);
 }
 
 TEST(Pace, ASlowDeviceStillGetsAnywhere) {
-  EXPECT_EQ(Learned(10e-3, 5e-3).PromptTokens(4, 1, 0, kLong), Pace::kLeast);
+  EXPECT_EQ(Learned(10e-3, 5e-3).PromptTokens(4, 1, 0, kLong), Pace::kStep);
 }
 
 // Answers that come and are never seen alone would look ever slower, as if prompts were to blame.
 TEST(Pace, LooksAtAnswersAgainWhenMoreRun) {
   Pace pace = Learned(5e-3, 2e-5);
-  EXPECT_EQ(pace.PromptTokens(44, 1, 0, kLong), 148);
+  EXPECT_EQ(pace.PromptTokens(44, 1, 0, kLong), 160);
   EXPECT_EQ(pace.PromptTokens(45, 1, 0, kLong), 0);
-  EXPECT_EQ(pace.PromptTokens(45, 1, 0, kLong), 147);  // once
+  EXPECT_EQ(pace.PromptTokens(45, 1, 0, kLong), 160);  // once
   for (int i = 0; i < 20; ++i) pace.Note({64, 0, 0}, 10e-3);
-  EXPECT_EQ(pace.PromptTokens(64, 1, 0, kLong), 320);
+  EXPECT_EQ(pace.PromptTokens(64, 1, 0, kLong), 352);
 }
 
 TEST(Pace, LooksAtAnswersAgainAfterAWhile) {
@@ -88,18 +88,41 @@ TEST(Pace, LooksAtAnswersAgainAfterAWhile) {
 // A step that a pause of the machine made long, or a first time, is tried again.
 TEST(Pace, OutliersDoNotStarvePrompts) {
   Pace pace = Learned(10e-3, 2e-5);
-  EXPECT_GE(pace.PromptTokens(32, 1, 0, 400), 400);
-  for (int i = 0; i < 3; ++i) pace.Note({32, 400, 0}, 1.0);
-  EXPECT_GE(pace.PromptTokens(32, 1, 0, 400), 400);
-  for (int i = 0; i < 3; ++i) pace.Note({32, 400, 0}, 1.0);
-  EXPECT_LT(pace.PromptTokens(32, 1, 0, 400), 400);
+  EXPECT_GE(pace.PromptTokens(32, 1, 0, 350), 350);
+  for (int i = 0; i < 3; ++i) pace.Note({32, 350, 0}, 1.0);
+  EXPECT_GE(pace.PromptTokens(32, 1, 0, 350), 350);
+  for (int i = 0; i < 3; ++i) pace.Note({32, 350, 0}, 1.0);
+  EXPECT_LT(pace.PromptTokens(32, 1, 0, 350), 350);
   int steps = 0;
-  for (int tokens = 0; tokens < 400; ++steps) {
+  for (int tokens = 0; tokens < 350; ++steps) {
     ASSERT_LT(steps, 4000);
-    tokens = pace.PromptTokens(32, 1, 0, 400);
+    tokens = pace.PromptTokens(32, 1, 0, 350);
     pace.Note({32, tokens, 0}, 10e-3 + tokens * 2e-5);
     if (steps % 20 == 0) pace.Note({32, 0, 0}, 10e-3);
   }
+}
+
+// One size is seen to cost more than a larger one was, or much less than a smaller one.
+TEST(Pace, MoreTokensCostNoLessAndLittleMoreEach) {
+  Pace pace = Learned(10e-3, 2e-5);
+  for (int i = 0; i < 20; ++i) pace.Note({32, 192, 0}, 18e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 160);  // 352 before
+  for (int i = 0; i < 20; ++i) pace.Note({32, 384, 0}, 12e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 864);  // 1.5 * 2 ms for each 384
+}
+
+TEST(Pace, TheNextStepWaitsWhileTheDeviceIsBusy) {
+  Pace pace;
+  EXPECT_EQ(pace.Spare({32, 0, 0}, 0), 0);  // nothing is known
+  pace = Learned(5e-3, 2e-5, 1000);
+  EXPECT_NEAR(pace.Spare({32, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-9);
+  EXPECT_NEAR(pace.Spare({32, 0, 0}, 1e-3), 0.9 * 5e-3 - 1.5e-3, 1e-9);
+  EXPECT_EQ(pace.Spare({32, 0, 0}, 6e-3), 0);
+  EXPECT_NEAR(pace.Spare({64, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-9);
+  EXPECT_NEAR(pace.Spare({16, 0, 0}, 0), 0.9 * 2.5e-3 - 0.5e-3, 1e-9);  // may take half
+  EXPECT_NEAR(pace.Spare({32, 400, 0}, 0), 0.9 * 13e-3 - 0.5e-3, 1e-6);
+  EXPECT_NEAR(pace.Spare({32, 400, 1000}, 0), 0.9 * 21e-3 - 0.5e-3, 1e-6);
+  EXPECT_EQ(pace.Spare({0, 400, 0}, 0), 0);  // a prompt alone is never noted
 }
 
 // What a large step costs is not forgotten while only small ones run.

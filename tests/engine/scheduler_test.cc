@@ -40,6 +40,22 @@ void RemoveAll(Scheduler& scheduler) {
   while (Sequence* sequence = scheduler.oldest()) scheduler.Remove(sequence);
 }
 
+TEST(Scheduler, HasAPlaceWhileAllAnswerAndThereIsRoom) {
+  PrefixCache cache({{16, 16, 0, 100}}, {});
+  Scheduler scheduler(cache, {2, 32, 2, 512});
+  EXPECT_TRUE(scheduler.has_place());
+  scheduler.Add(MakeSequence(1, 40));
+  EXPECT_FALSE(scheduler.has_place());  // it waits
+  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
+  EXPECT_FALSE(scheduler.has_place());  // its prompt goes on
+  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
+  EXPECT_TRUE(scheduler.has_place());
+  scheduler.Add(MakeSequence(2, 8));
+  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
+  EXPECT_FALSE(scheduler.has_place());  // no more than two run
+  RemoveAll(scheduler);
+}
+
 TEST(Scheduler, DecodesFirstAndFillsTheRestWithChunksInOrderOfArrival) {
   PrefixCache cache({{16, 16, 0, 100}}, {});
   Scheduler scheduler(cache, {4, 32, 4, 512});
