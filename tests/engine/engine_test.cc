@@ -8,6 +8,7 @@
 #include <cmath>
 #include <future>
 #include <limits>
+#include <thread>
 
 #include "support/engine_client.h"
 #include "support/toy_model_engine.h"
@@ -357,6 +358,21 @@ TEST(Engine, ALaterRequestWithoutASeedDrawsOtherNumbers) {
   EXPECT_NE(Ask(*engine, request).ids, Ask(*engine, request).ids);
   request.sampling.seed = 5;
   EXPECT_EQ(Ask(*engine, request).ids, Ask(*engine, request).ids);
+}
+
+// A step under way on a host has run: the next one waits for nothing.
+TEST(Worker, NoStepWaitsForOneThatRanOnTheHost) {
+  toy::ToyForward::Hooks hooks;
+  hooks.step = [](const StepInput&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return Status(Done{});
+  };
+  toy::ToyWorker toy({}, toy::SmallOptions(), hooks);
+  toy.Accept(Greedy({1, 2, 3}, 20), std::make_shared<EventQueue>());
+  for (int step = 0; step < 6; ++step) {
+    ASSERT_TRUE(toy->Step().ok());
+    EXPECT_EQ(toy->Spare().count(), 0);
+  }
 }
 
 }  // namespace
