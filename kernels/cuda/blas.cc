@@ -183,7 +183,7 @@ class CublasLt final : public Blas {
  private:
   static constexpr size_t kWorkspaceBytes = 32 << 20;  // what the vendor advises for Hopper
   static constexpr uint32_t kAlignment = 16;           // bytes
-  static constexpr int64_t kFew = 512;                 // tokens, of which more is tried
+  static constexpr int64_t kFew = 512;  // tokens; up to them eight algorithms are tried, else four
   using Key = std::array<int64_t, 9>;
   struct Plan {
     void *product = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
@@ -238,8 +238,9 @@ class CublasLt final : public Blas {
     return algorithms;
   }
 
-  // The most tokens that share an algorithm with so many. A kernel whose last tile is partly empty
-  // is slow, by up to a third where much of it is.
+  // The most tokens that share an algorithm with so many: an engine runs a step of as many before
+  // others (engine/step_runner.cc), so that trials do not fall into requests. A kernel whose last
+  // tile is partly empty is slow, by up to a third where much of it is.
   static int64_t About(int64_t tokens) {
     if (tokens <= 64) return tokens <= 32 ? 32 : 64;
     const int64_t step = tokens <= 1024 ? 16 : 128;

@@ -204,6 +204,8 @@ class Device {
   // Whether Capture can be called. `ops` runs once and only records: pointers and shapes are kept,
   // nothing is computed. A failure inside leaves no graph.
   bool has_graphs() const { return plugin_.table().graph_begin != nullptr; }
+  // Without marks a step has run when it is started.
+  bool has_marks() const { return plugin_.table().event_create != nullptr; }
   Result<Graph> Capture(const std::function<Status()>& ops) const;
   Status Launch(const Graph& graph) const;
 

@@ -12,8 +12,10 @@ constexpr double kPerPrompt = 3;         // further prompts: each weighs as so m
 constexpr double kMostGrowth = 1.5;      // over what is known: more is a pause of the machine
 constexpr double kFading = 0.999;        // a step, of what that step does not show
 constexpr double kFaded = 0.6;           // what is left of it at least
-constexpr double kSure = 0.9;            // of what a step is expected to take
+constexpr double kMostSure = 0.9;        // of what a step is expected to take
+constexpr double kSurer = 0.01;          // by each step that did not wait too long
 constexpr double kHostSeconds = 0.5e-3;  // from a step's start until the device has work of it
+constexpr double kLeastSpare = 0.1e-3;   // less is not worth a sleep
 
 void Average(double& average, double value) {
   if (average > 0) value = std::min(value, kMostGrowth * average);
@@ -45,10 +47,10 @@ void Pace::Note(const StepWork& work, double seconds) {
     Size& other = added_[static_cast<size_t>(i)];
     if (i == size || other.seen == 0) continue;
     other.thought = std::max(other.thought * kFading, kFaded * other.seen);
+    if (i < size) continue;
     // More tokens do not cost less, nor much more a token.
     const double alike = now.seen * (i + 1) / (size + 1);
-    other.thought = i < size ? std::min(other.thought, now.seen)
-                             : std::clamp(other.thought, now.seen, kMostGrowth * alike);
+    other.thought = std::clamp(other.thought, now.seen, kMostGrowth * alike);
   }
 }
 
@@ -56,9 +58,15 @@ double Pace::Spare(const StepWork& work, double ran) const {
   if (work.decodes == 0 || decode_seconds_ == 0) return 0;
   // Fewer answers may take less.
   const double fewer = std::min(1.0, static_cast<double>(work.decodes) / decodes_seen_);
-  const double added = work.prompt_tokens == 0 ? 0 : Added(work.prompt_tokens);
+  const double added = work.prompt_tokens == 0 ? 0 : AddedAtLeast(work.prompt_tokens);
   const double expected = decode_seconds_ * fewer + added * Cost(work.context);
-  return std::max(kSure * expected - kHostSeconds - ran, 0.0);
+  const double spare = sure_ * expected - kHostSeconds - ran;
+  return spare < kLeastSpare ? 0 : spare;
+}
+
+// A host that is slow to start a step, or steps that become shorter, are not known but by this.
+void Pace::NoteSpare(bool in_time) {
+  sure_ = in_time ? std::min(sure_ + kSurer, kMostSure) : sure_ / 2;
 }
 
 // Between sizes that were seen, and beyond them, as if tokens cost alike; 0 when none was.
@@ -72,6 +80,15 @@ double Pace::Added(int prompt_tokens) const {
   if (below < 0) return seconds(above) * (size + 1) / (above + 1);
   if (below == above) return seconds(size);
   return seconds(below) + (seconds(above) - seconds(below)) * (size - below) / (above - below);
+}
+
+// What the largest size seen adds that is no larger; 0 when none was.
+double Pace::AddedAtLeast(int prompt_tokens) const {
+  for (int size = SizeOf(prompt_tokens); size >= 0; --size) {
+    const double seconds = added_[static_cast<size_t>(size)].thought;
+    if (seconds > 0) return seconds;
+  }
+  return 0;
 }
 
 // The most tokens that add no more than that, or the fewest of all.

@@ -23,9 +23,11 @@ class Pace {
 
   void Note(const StepWork& work, double seconds);
 
-  // How long the next step may still wait to be started while such a step has run for `ran`
+  // How long the next step may still wait to be put together while such a step has run for `ran`
   // seconds, so that the device need not wait; 0 where that is not known.
   double Spare(const StepWork& work, double ran) const;
+  // Whether the device still ran when the next step, which had waited, was started.
+  void NoteSpare(bool in_time);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the
   // first of them at `context` with `left` tokens to go. Beside one prompt answers are to keep more
@@ -43,18 +45,22 @@ class Pace {
   double Cost(int64_t context) const { return 1 + static_cast<double>(context) / half_context_; }
   static int SizeOf(int prompt_tokens);
   double Added(int prompt_tokens) const;
+  double AddedAtLeast(int prompt_tokens) const;
   int Largest(double seconds) const;
 
   double half_context_;
   double decode_seconds_ = 0;  // of a step of answers alone; 0: none seen
   // What so many tokens of prompts without context add to it; 0: none seen.
   struct Size {
-    double seen = 0;     // on average
-    double thought = 0;  // less where that was long ago, down to a share, so that it is tried again
+    double seen = 0;  // on average
+    // Less where that was long ago, down to a share, so that it is tried again; within bounds that
+    // smaller sizes seen since set.
+    double thought = 0;
   };
   std::array<Size, kSizes> added_{};
   int decodes_seen_ = 0;  // answers in the last step of answers alone, or the last asked for
   int since_ = kLook;     // steps with prompts after it
+  double sure_ = 0.5;     // the share of what a step is expected to take that the next one waits
 };
 
 }  // namespace ashlar

@@ -30,8 +30,8 @@ bool Scheduler::CanEverFit(const Sequence& sequence) const {
   return true;
 }
 
-bool Scheduler::has_place() const {
-  return waiting_.empty() && running() < limits_.sequences &&
+bool Scheduler::TakesMore() const {
+  return !admission_blocked_ && running() + waiting() < limits_.sequences &&
          std::ranges::all_of(running_, [](const auto& one) { return one->remaining() <= 1; });
 }
 

@@ -8,8 +8,8 @@
 namespace ashlar {
 namespace {
 
-// Where kernels change (cuda/blas.cc): the top of the range of sizes after that which ends with
-// `tokens`.
+// Where kernels change (kernels/cuda/blas.cc): the top of the range of sizes after that which ends
+// with `tokens`.
 int NextTop(int tokens) {
   if (tokens < 64) return 2 * tokens;
   return tokens + (tokens < 1024 ? 16 : 128);

@@ -33,6 +33,11 @@ class StepRunner {
   // Runs the next of the others, while no step is under way.
   Status WarmNext();
   int cold() const { return cold_; }  // sizes that have not run
+  // Sizes and shapes that have run, and graphs that were made: a step beside which there are more
+  // is slow.
+  int firsts() const {
+    return static_cast<int>(sizes_.size() + seen_.size() + graphs_.size()) - cold_;
+  }
 
   struct Started {
     int turn = 0;

@@ -148,7 +148,7 @@ Status Worker::Step() {
 Status Worker::Start(std::span<const Slice> slices) {
   Started step;
   step.begun = std::chrono::steady_clock::now();
-  step.cold = runner_->cold();
+  step.firsts = runner_->firsts();
   step.parts = std::move(spare_parts_);
   step.parts.clear();
   bool on_device = false, on_host = false;
@@ -186,7 +186,7 @@ Status Worker::Start(std::span<const Slice> slices) {
     if (!host.ok()) return host.problems();
     step.logits = *host;
   }
-  if (device_.plugin().memory() == "host") NotePace(step);  // it has run by now
+  if (!device_.has_marks()) NotePace(step);  // it has run by now
   for (size_t i = 0; i < slices.size(); ++i) {
     Sequence& sequence = *slices[i].sequence;
     sequence.computed = step.parts[i].computed;
@@ -202,8 +202,7 @@ Status Worker::Start(std::span<const Slice> slices) {
 Status Worker::Finish() {
   Started step = std::move(under_way_.front());
   under_way_.pop_front();
-  if (auto done = runner_->Wait(step.turn); !done.ok()) return done;
-  if (device_.plugin().memory() != "host") NotePace(step);
+  if (auto done = Await(step); !done.ok()) return done;
   for (const Part& part : step.parts) {
     if (part.sequence != nullptr) Advance(step, part);
   }
@@ -219,16 +218,36 @@ void Worker::NotePace(const Started& step) {
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::duration<double> ran = now - std::max(step.begun, last_end_);
   last_end_ = now;
-  if (step.cold == runner_->cold()) pace_.Note(step.work, ran.count());
+  if (step.firsts == runner_->firsts()) pace_.Note(step.work, ran.count());
 }
 
-std::chrono::duration<double> Worker::Spare() const {
-  const bool runs = !under_way_.empty() && device_.plugin().memory() != "host";
-  if (!runs || !scheduler_->has_place()) return {};
+// Until the device has run the step. One that had ended before, while the next waited, has taken
+// nobody knows how long.
+Status Worker::Await(const Started& step) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kAtOnce = std::chrono::microseconds(50);
+  const Clock::time_point asked = Clock::now();
+  if (auto done = runner_->Wait(step.turn); !done.ok()) return done;
+  if (!device_.has_marks()) return Done{};
+  const bool waited = std::exchange(waited_, false);
+  const bool in_time = Clock::now() - asked > kAtOnce;
+  if (waited) pace_.NoteSpare(in_time);
+  if (waited && !in_time) {
+    last_end_ = Clock::now();
+  } else {
+    NotePace(step);
+  }
+  return Done{};
+}
+
+std::chrono::duration<double> Worker::Spare() {
+  if (under_way_.empty() || !device_.has_marks() || !scheduler_->TakesMore()) return {};
   const Started& step = under_way_.back();
   const std::chrono::duration<double> ran =
       std::chrono::steady_clock::now() - std::max(step.begun, last_end_);
-  return std::chrono::duration<double>(pace_.Spare(step.work, ran.count()));
+  const double spare = pace_.Spare(step.work, ran.count());
+  waited_ |= spare > 0;
+  return std::chrono::duration<double>(spare);
 }
 
 void Worker::Advance(const Started& step, const Part& part) {

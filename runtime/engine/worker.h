@@ -32,9 +32,9 @@ class Worker {
   bool idle() const { return scheduler_->idle() && under_way_.empty(); }
   // Steps of all sizes have run; while idle, Step runs one that has not.
   bool warm() const { return runner_->cold() == 0; }
-  // How long the next step may wait for requests that could be in it, since the one under way will
-  // keep the device busy.
-  std::chrono::duration<double> Spare() const;
+  // How long Step may wait for requests that could be in the next step, since the one under way
+  // keeps the device busy. Whoever is told so waits.
+  std::chrono::duration<double> Spare();
   int64_t waiting() const { return scheduler_->waiting(); }
   int64_t waiting_tokens() const { return scheduler_->waiting_tokens(); }
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const {
@@ -77,11 +77,12 @@ class Worker {
     std::span<float> logits;  // what the host samples from; empty when it does not
     StepWork work;
     std::chrono::steady_clock::time_point begun;
-    int cold = 0;  // the runner's sizes, then
+    int firsts = 0;  // the runner's, then
   };
 
   Status Start(std::span<const Slice> slices);
   Status Finish();
+  Status Await(const Started& step);
   void NotePace(const Started& step);
   void Advance(const Started& step, const Part& part);
   void ScorePrompt(Sequence& sequence, const Part& part, std::span<float> rows);
@@ -98,6 +99,7 @@ class Worker {
   std::unique_ptr<PrefixCache> cache_;
   Pace pace_;
   std::chrono::steady_clock::time_point last_end_;  // of a step
+  bool waited_ = false;                             // beside the step under way
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepRunner> runner_;
   std::deque<Started> under_way_;  // oldest first, at most two

@@ -102,27 +102,77 @@ TEST(Pace, OutliersDoNotStarvePrompts) {
   }
 }
 
-// One size is seen to cost more than a larger one was, or much less than a smaller one.
-TEST(Pace, MoreTokensCostNoLessAndLittleMoreEach) {
+// A size that was cheap long ago costs no less than a smaller one does now.
+TEST(Pace, MoreTokensCostNoLess) {
+  Pace pace = Learned(12.2e-3, 2e-5);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 416);
+  for (int i = 0; i < 20; ++i) pace.Note({32, 192, 0}, 21.2e-3);
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 160);
+}
+
+// Nor much more a token.
+TEST(Pace, MoreTokensCostLittleMoreEach) {
   Pace pace = Learned(10e-3, 2e-5);
-  for (int i = 0; i < 20; ++i) pace.Note({32, 192, 0}, 18e-3);
-  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 160);  // 352 before
+  EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 352);
   for (int i = 0; i < 20; ++i) pace.Note({32, 384, 0}, 12e-3);
   EXPECT_EQ(pace.PromptTokens(32, 1, 0, kLong), 864);  // 1.5 * 2 ms for each 384
 }
 
+// One that is sure, after many steps in time.
+Pace Sure(Pace pace) {
+  for (int i = 0; i < 50; ++i) pace.NoteSpare(true);
+  return pace;
+}
+
 TEST(Pace, TheNextStepWaitsWhileTheDeviceIsBusy) {
-  Pace pace;
-  EXPECT_EQ(pace.Spare({32, 0, 0}, 0), 0);  // nothing is known
-  pace = Learned(5e-3, 2e-5, 1000);
+  EXPECT_EQ(Sure(Pace()).Spare({32, 0, 0}, 0), 0);  // nothing is known
+  const Pace pace = Sure(Learned(5e-3, 2e-5, 1000));
   EXPECT_NEAR(pace.Spare({32, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-9);
   EXPECT_NEAR(pace.Spare({32, 0, 0}, 1e-3), 0.9 * 5e-3 - 1.5e-3, 1e-9);
+  EXPECT_EQ(pace.Spare({32, 0, 0}, 3.95e-3), 0);  // too little
   EXPECT_EQ(pace.Spare({32, 0, 0}, 6e-3), 0);
   EXPECT_NEAR(pace.Spare({64, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-9);
   EXPECT_NEAR(pace.Spare({16, 0, 0}, 0), 0.9 * 2.5e-3 - 0.5e-3, 1e-9);  // may take half
   EXPECT_NEAR(pace.Spare({32, 400, 0}, 0), 0.9 * 13e-3 - 0.5e-3, 1e-6);
   EXPECT_NEAR(pace.Spare({32, 400, 1000}, 0), 0.9 * 21e-3 - 0.5e-3, 1e-6);
+  // Of sizes that were not seen: as a smaller one, or as answers alone.
+  EXPECT_NEAR(pace.Spare({32, 2000, 0}, 0), 0.9 * 13e-3 - 0.5e-3, 1e-6);
+  EXPECT_NEAR(pace.Spare({32, 100, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-9);
   EXPECT_EQ(pace.Spare({0, 400, 0}, 0), 0);  // a prompt alone is never noted
+}
+
+// Seconds from step to step of a device that takes `device` seconds beside a host that takes
+// `host` to start the next one.
+double Period(Pace& pace, double device, double host) {
+  const StepWork work{32, 0, 0};
+  const double spare = pace.Spare(work, 0), period = std::max(device, spare + host);
+  const bool in_time = spare + host < device;
+  if (spare > 0) pace.NoteSpare(in_time);
+  if (spare == 0 || in_time) pace.Note(work, period);
+  return period;
+}
+
+TEST(Pace, WaitingCostsADeviceNoTimeHoweverSlowTheHostIs) {
+  for (double device : {0.4e-3, 1.5e-3, 5e-3, 20e-3}) {
+    for (double host : {0.05e-3, 0.4e-3, 0.8e-3, 1.2e-3, 3e-3}) {
+      Pace pace;
+      pace.Note({32, 0, 0}, 1.5 * device);  // the first time
+      for (int i = 0; i < 50; ++i) Period(pace, device, host);
+      double time = 0;
+      for (int i = 0; i < 200; ++i) time += Period(pace, device, host);
+      EXPECT_LT(time, 200 * 1.01 * std::max(device, host)) << device << " " << host;
+    }
+  }
+}
+
+TEST(Pace, StepsThatBecomeShorterAreSoonKnown) {
+  Pace pace = Sure(Pace());
+  for (int i = 0; i < 100; ++i) Period(pace, 20e-3, 0.1e-3);
+  EXPECT_GT(pace.Spare({32, 0, 0}, 0), 17e-3);
+  double idle = 0;
+  for (int i = 0; i < 100; ++i) idle += Period(pace, 5e-3, 0.1e-3) - 5e-3;
+  EXPECT_LT(idle, 20e-3);
+  EXPECT_GT(pace.Spare({32, 0, 0}, 0), 2e-3);
 }
 
 // What a large step costs is not forgotten while only small ones run.

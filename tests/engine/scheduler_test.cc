@@ -40,19 +40,18 @@ void RemoveAll(Scheduler& scheduler) {
   while (Sequence* sequence = scheduler.oldest()) scheduler.Remove(sequence);
 }
 
-TEST(Scheduler, HasAPlaceWhileAllAnswerAndThereIsRoom) {
+TEST(Scheduler, TakesMoreWhileAllAnswerAndThereIsRoom) {
   PrefixCache cache({{16, 16, 0, 100}}, {});
   Scheduler scheduler(cache, {2, 32, 2, 512});
-  EXPECT_TRUE(scheduler.has_place());
+  EXPECT_TRUE(scheduler.TakesMore());
   scheduler.Add(MakeSequence(1, 40));
-  EXPECT_FALSE(scheduler.has_place());  // it waits
+  EXPECT_TRUE(scheduler.TakesMore());  // others may come beside it
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_FALSE(scheduler.has_place());  // its prompt goes on
+  EXPECT_FALSE(scheduler.TakesMore());  // its prompt goes on
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_TRUE(scheduler.has_place());
+  EXPECT_TRUE(scheduler.TakesMore());
   scheduler.Add(MakeSequence(2, 8));
-  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_FALSE(scheduler.has_place());  // no more than two run
+  EXPECT_FALSE(scheduler.TakesMore());  // no more than two run
   RemoveAll(scheduler);
 }
 

@@ -167,6 +167,67 @@ TEST(Island, AnIdleStepOfTheTopComesBeforeAnyOfARange) {
   EXPECT_TRUE(worker->warm());
 }
 
+// While a step runs the next one waits, for what could be in it.
+TEST(Island, AStepWaitsBesideOneUnderWay) {
+  toy::Shape shape;
+  Plan plan = toy::MakePlan(shape);
+  auto device = OpenTwisted();
+  Engine::Options options = toy::SmallOptions();
+  options.max_sequences = 3;
+  auto worker =
+      toy::MakeWorker(plan, *device, options,
+                      std::make_unique<toy::IdleForward>(shape.vocab, options.max_sequences));
+  ASSERT_TRUE(worker->Rehearse().ok());
+  while (!worker->warm()) ASSERT_TRUE(worker->Step().ok());
+  auto accept = [&](uint64_t id, int prompt) {
+    Request request;
+    request.prompt.assign(static_cast<size_t>(prompt), 1);
+    request.max_tokens = 100;
+    request.ignore_eos = true;
+    worker->Accept(toy::MakeSequence(id, std::move(request), std::make_shared<EventQueue>()));
+  };
+  int& step_ms = Setting("ashlar_test_step_ms");
+  step_ms = 200;
+  accept(1, 3);
+  EXPECT_EQ(worker->Spare().count(), 0);  // nothing runs
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(worker->Step().ok());
+  EXPECT_GT(worker->Spare().count(), 0.01);
+  EXPECT_LT(worker->Spare().count(), 0.2);
+  accept(2, 3);
+  EXPECT_GT(worker->Spare().count(), 0);  // a third may come
+  accept(3, 3);
+  EXPECT_EQ(worker->Spare().count(), 0);
+  step_ms = 0;
+  worker->EndAll(FinishReason::kCancelled, "");
+}
+
+// One that comes just after a step has begun is in the next.
+TEST(Island, ARequestIsInTheStepAfterTheOneUnderWay) {
+  toy::TinyEngine engine(toy::Architecture::kLlama, {16, 0, 100}, toy::SmallOptions(),
+                         OpenTwisted());
+  while (!engine->stats().warm) std::this_thread::yield();
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 40;
+  request.ignore_eos = true;
+  int& step_ms = Setting("ashlar_test_step_ms");
+  step_ms = 40;
+  Pending answer = Submit(*engine, request);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(answer.events->Pop(std::chrono::seconds(60)));
+  request.max_tokens = 1;
+  int64_t fewest = 100;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(answer.events->Pop(std::chrono::seconds(60)));  // a step has begun just now
+    const int64_t before = engine->stats().steps;
+    EXPECT_EQ(Ask(*engine, request).ids.size(), 1u);
+    fewest = std::min(fewest, engine->stats().steps - before);
+    while (answer.events->Pop(std::chrono::seconds(0))) {
+    }
+  }
+  EXPECT_EQ(fewest, 2);  // that under way, and its own
+  step_ms = 0;
+}
+
 TEST(Island, AnOpThatFailsIsADeviceFault) {
   toy::TinyEngine engine(toy::Architecture::kLlama, {16, 0, 100}, toy::SmallOptions(),
                          OpenTwisted());

@@ -1,7 +1,10 @@
 // The reference plugin with its memory under another name, so that nobody may touch it from
-// outside, and with an attention that a test can make wrong.
+// outside, with an attention that a test can make wrong, and with steps that take their time.
 #include <dlfcn.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "ashlar_plugin.h"
@@ -11,6 +14,8 @@ extern "C" {
 int ashlar_test_twist = 0;
 // Steps until every op fails; -1: never.
 int ashlar_test_fail_after = -1;
+// Until the device has passed a mark. Steps run at once all the same.
+int ashlar_test_step_ms = 0;
 const ashlar_plugin* ashlar_plugin_table(void);
 }
 
@@ -52,6 +57,34 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   return code;
 }
 
+// When the device will have passed it.
+struct Event {
+  std::chrono::steady_clock::time_point passed;
+};
+Event* Of(ashlar_event* event) { return reinterpret_cast<Event*>(event); }
+
+int CreateEvent(ashlar_device*, ashlar_event** out) {
+  *out = reinterpret_cast<ashlar_event*>(new Event);
+  return ASHLAR_OK;
+}
+void DestroyEvent(ashlar_device*, ashlar_event* event) { delete Of(event); }
+int RecordEvent(ashlar_device*, ashlar_stream*, ashlar_event* event) {
+  static std::chrono::steady_clock::time_point last;  // steps run one after another
+  last = std::max(last, std::chrono::steady_clock::now()) +
+         std::chrono::milliseconds(ashlar_test_step_ms);
+  Of(event)->passed = last;
+  return ASHLAR_OK;
+}
+int WaitEvent(ashlar_device*, ashlar_event* event) {
+  std::this_thread::sleep_until(Of(event)->passed);
+  return ASHLAR_OK;
+}
+int AllocHost(ashlar_device*, int64_t bytes, void** out) {
+  *out = std::malloc(static_cast<size_t>(bytes));
+  return *out != nullptr ? ASHLAR_OK : ASHLAR_FAILED;
+}
+void ReleaseHost(ashlar_device*, void* memory) { std::free(memory); }
+
 }  // namespace
 
 const ashlar_plugin* ashlar_plugin_table(void) {
@@ -59,6 +92,12 @@ const ashlar_plugin* ashlar_plugin_table(void) {
     ashlar_plugin copy = *Original();
     copy.memory = "island";
     copy.attention = Attention;
+    copy.host_alloc = AllocHost;
+    copy.host_release = ReleaseHost;
+    copy.event_create = CreateEvent;
+    copy.event_destroy = DestroyEvent;
+    copy.event_record = RecordEvent;
+    copy.event_wait = WaitEvent;
     return copy;
   }();
   return &table;
