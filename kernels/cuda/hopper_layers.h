@@ -25,7 +25,8 @@ GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayo
   uint64_t* const values = ValuesOf(p.words);
   Attention attention(p, values + layout.words.qkv, values + layout.words.x[kOutput],
                       *reinterpret_cast<typename Attention::Shared*>(shared));
-  LayerProducts products(p, layout, shared + kAttentionBytes<Stored, kHeadDim, kRanks>);
+  LayerProducts<Attention> products(p, layout, shared + kAttentionBytes<Stored, kHeadDim, kRanks>,
+                                    attention);
   products.Start();
   attention.Start();
   gpu::WaitForPrevious();
@@ -38,7 +39,10 @@ GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayo
     const bool ends_layer = product == kDown;
     if (ends_layer && layer + 1 == p.layers) break;
     products.Refill();
-    if (product == kQkv) attention.Run(layer, rounds.Of(layer));
+    if (product == kQkv) {
+      attention.Run(layer, rounds.Of(layer), products);
+      products.Refill();
+    }
     if (product == kOutput) attention.FetchAhead(layer);  // what others wait for went first
     layer += ends_layer ? 1 : 0;
     product = ends_layer ? kQkv : product + 1;

@@ -49,7 +49,7 @@ inline bool TakesAttention(const gpu_kernels::LayersParams& p) {
 
 // One of each thread of a block, for a whole launch; all threads of the grid's blocks call each
 // function in this order: Start, and for each layer Run, FetchAhead. Turns of barriers
-// are the thread's own.
+// are the thread's own. Of a WeightRing it is the Keys.
 template <class Stored, int kHeadDim, int kRanks>
 class LayerAttention {
  public:
@@ -60,20 +60,35 @@ class LayerAttention {
   // Words of qkv and of out, rows of all heads.
   GPU_DEVICE LayerAttention(const LayersParams& params, uint64_t* qkv, uint64_t* out,
                             Shared& shared)
-      : p_(params), qkv_(qkv), out_(out), s_(shared) {}
+      : LayerAttention(params, qkv, out, shared, 0) {
+    if (first_ < pairs_) context_ = p_.attention.context[first_ / kv_heads_];
+  }
+
+  // Of a wave's second unit of keys, of the first pair and of earlier steps: what its room takes;
+  // whether there is one in a layer, which looks it up; and then its copies in the thread's next
+  // group.
+  static constexpr int kKeyBytes = Shape::kStages == 1 ? Shape::kStageBytes : 0;
+  GPU_DEVICE bool FindKeys(int layer) {
+    if (kKeyBytes == 0 || first_ >= pairs_) return false;
+    found_ = FindApart(p_, s_, context_, layer);
+    return found_.exists;
+  }
+  GPU_DEVICE void FetchKeys(int layer, char* to) const {
+    FetchApart(p_, s_, context_, layer, to, found_);
+  }
 
   // Before or after WaitForPrevious. Meets the block, and the cluster.
   GPU_DEVICE void Start() {
     if (gpu::ThreadX() == 0) Block::InitBarriers(s_);
     gpu::SyncBlock();
     ArriveCluster();
-    if (first_ < pairs_) context_ = p_.attention.context[first_ / kv_heads_];
     Fetch(0);
     AwaitCluster();  // before anything is put into another block
   }
 
-  // As heads of qkv come: the rows of out, and entries of the cache.
-  GPU_DEVICE void Run(int layer, uint32_t round) {
+  // As heads of qkv come: the rows of out, and entries of the cache. `second`: see StepBlock.
+  template <class Second>
+  GPU_DEVICE void Run(int layer, uint32_t round, Second& second) {
     if (first_ >= pairs_) return;
     Block block = BlockOf(layer, first_, round);
     block.FindUnits(context_);
@@ -81,7 +96,8 @@ class LayerAttention {
 #pragma unroll 1
     for (int pair = first_; pair < pairs_; pair += clusters_) {
       if (gpu::ThreadX() == 0 && !block.IsIdle()) block.ExpectSums(turns_);
-      block.Attend(p_.attention.scale * 1.4426950408889634f, turns_);
+      const bool holds = pair == first_ && second.HoldsKeys();
+      block.Attend(p_.attention.scale * 1.4426950408889634f, turns_, second, holds);
       Block next = block;
       const bool goes_on = pair + clusters_ < pairs_;
       if (goes_on) {
@@ -108,16 +124,47 @@ class LayerAttention {
  private:
   using Block = StepBlock<Shape>;
 
-  GPU_DEVICE void Fetch(int layer) {
-    if (first_ >= pairs_) return;
+  // A second unit's.
+  struct Found {
+    bool exists = false;
+    typename Block::Blocks blocks = {};
+  };
+
+  GPU_DEVICE LayerAttention(const LayersParams& params, uint64_t* qkv, uint64_t* out,
+                            Shared& shared, int context)
+      : p_(params), qkv_(qkv), out_(out), s_(shared), context_(context) {}
+
+  // Both seldom, from among products, whose registers they leave alone.
+  GPU_APART static Found FindApart(const LayersParams& params, Shared& shared, int context,
+                                   int layer) {
+    const LayerAttention own(params, nullptr, nullptr, shared, context);
+    const Block block = own.Units(layer);
+    Found found;
+    found.exists = block.HasSecond();
+    if (found.exists) block.LookUpSecond(found.blocks);
+    return found;
+  }
+  GPU_APART static void FetchApart(const LayersParams& params, Shared& shared, int context,
+                                   int layer, char* to, Found found) {
+    const LayerAttention own(params, nullptr, nullptr, shared, context);
+    own.Units(layer).FetchSecond(to, found.blocks);
+  }
+
+  GPU_DEVICE Block Units(int layer) const {
     Block block = BlockOf(layer, first_, 0);
     block.FindUnits(context_);
+    return block;
+  }
+
+  GPU_DEVICE void Fetch(int layer) {
+    if (first_ >= pairs_) return;
+    Block block = Units(layer);
     block.FetchFirst();
     block.FillTables();
     gpu::SyncBlock();  // tables are filled
   }
 
-  GPU_DEVICE Block BlockOf(int layer, int number, uint32_t round) {
+  GPU_DEVICE Block BlockOf(int layer, int number, uint32_t round) const {
     const gpu_kernels::LayerPlaces& places = p_.layer[layer];
     const ashlar_qkv_prepare& a = p_.prepare;
     const int token = number / kv_heads_, q_heads = group_ * kv_heads_;
@@ -162,6 +209,7 @@ class LayerAttention {
   const int block_shift_ = Log2(p_.prepare.kv.block_tokens);
   const int first_ = gpu::BlockX() / Shape::kRanks, clusters_ = gpu::GridX() / Shape::kRanks;
   int context_ = 0;  // of the first pair's token
+  Found found_;
 };
 
 #endif

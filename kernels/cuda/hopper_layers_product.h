@@ -13,15 +13,17 @@ namespace ashlar::hopper {
 #if defined(ASHLAR_HOPPER)
 
 // A launch calls Start ahead of WaitForPrevious, then Run for every product
-// of every layer in order, and between two of them Refill, then Ahead of the second.
+// of every layer in order, and between two of them Refill, then Ahead of the second. After kQkv, a
+// wave that finds keys of the layer calls AwaitKeys and UseKeys, and then Refill again.
+template <class Keys = NoKeys>
 class LayerProducts {
  public:
-  // Both live on in the kernel's parameters. `shared` has layout.all bytes.
+  // Params and layout live on in the kernel's parameters. `shared` has layout.all bytes.
   GPU_DEVICE LayerProducts(const gpu_kernels::LayersParams& params, const ProductsLayout& layout,
-                           char* shared)
+                           char* shared, Keys& keys)
       : p_(params),
         l_(layout),
-        ring_(params, layout, shared),
+        ring_(params, layout, shared, keys),
         sums_(params, layout, shared),
         norms_(reinterpret_cast<float*>(shared + l_.norms + wave_ * l_.norm_bytes)) {}
 
@@ -34,6 +36,15 @@ class LayerProducts {
   GPU_DEVICE void Refill() {
 #pragma unroll 1
     for (; used_ > 0; --used_) ring_.Ask();
+  }
+
+  // Of keys between the weights, see WeightRing.
+  GPU_DEVICE bool HoldsKeys() const { return ring_.HoldsKeys(); }
+  GPU_DEVICE char* AwaitKeys() { return ring_.AwaitKeys(); }
+  GPU_DEVICE void UseKeys() {
+    const int stages = ring_.StagesOfKeys();
+    ring_.Use(stages);
+    used_ += stages;
   }
 
   // Asks for what Run reads beside x: weights of the model, and hidden states that this block alone
@@ -103,7 +114,7 @@ class LayerProducts {
   const ProductsLayout& l_;
   const int thread_ = gpu::ThreadX(), lane_ = thread_ % kWave, wave_ = ThisWave();
   const int quarter_ = lane_ % 4, token_ = lane_ / 4 % 4;  // of x: that this lane multiplies
-  WeightRing ring_;
+  WeightRing<Keys> ring_;
   ProductSums sums_;
   float* const norms_;           // of this wave
   gpu::Four norm_[kNorms] = {};  // of a pass, as asked for
@@ -266,7 +277,7 @@ class LayerProducts {
         MultiplyFolded(sum[i / kSlices][c % kSums], stored, tokens[i % kSlices][c]);
       }
     }
-    ring_.template Use<kStages>();
+    ring_.Use(kStages);
     used_ += kStages;
     float total[kStrips][4];
 #pragma unroll

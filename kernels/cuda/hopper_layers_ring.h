@@ -51,15 +51,26 @@ GPU_DEVICE void WaitAllBut(int left) {
 
 #if defined(ASHLAR_HOPPER)
 
+// Where no keys come between the weights.
+struct NoKeys {
+  static constexpr int kKeyBytes = 0;
+  GPU_DEVICE static bool FindKeys(int) { return false; }
+  GPU_DEVICE static void FetchKeys(int, char*) {}
+};
+
 // A wave's ring. The order of stages within a product: slices of a pass, strips of a group (a strip
 // of gates, then that of its ups), passes over k, groups. Of each product a wave that has no slice
-// and a block that has no strip ask for nothing.
+// and a block that has no strip ask for nothing. Between kQkv and kOutput come keys
+// (LayerAttention) where the wave has some: so they are there when qkv is, and take no room at
+// other times.
+template <class Keys>
 class WeightRing {
  public:
   GPU_DEVICE WeightRing(const gpu_kernels::LayersParams& params, const ProductsLayout& layout,
-                        char* shared)
+                        char* shared, Keys& keys)
       : p_(params),
         l_(layout),
+        keys_(keys),
         ring_(shared + wave_ * l_.stages * kStageBytes),
         // Neighbouring rows are read side by side, so every other one has its halves exchanged.
         to_(ring_ + row_ * kSliceBytes + (vector_ ^ row_ % 2 * 4) * 16) {}
@@ -72,24 +83,39 @@ class WeightRing {
 
   // Into the stages that were used first.
   GPU_DEVICE void Ask() {
-    if (layer_ < p_.layers) {
+    const int stage = asked_;
+    asked_ = asked_ + 1 == l_.stages ? 0 : asked_ + 1;
+    if (kKeyStages > 0 && aside_ > 0) {
+      if (--aside_ == 0) {
+        keys_.FetchKeys(layer_, ring_ + (stage + 1 - kKeyStages) * kStageBytes);
+        Open();
+      }
+    } else if (layer_ < p_.layers) {
       const char* from = at_;
 #pragma unroll
       for (int v = 0; v < kStripRows / kRows; ++v, from += rows_bytes_) {
-        gpu::CopyToShared(to_ + asked_ * kStageBytes + v * kRows * kSliceBytes, from, left_ > 0);
+        gpu::CopyToShared(to_ + stage * kStageBytes + v * kRows * kSliceBytes, from, left_ > 0);
       }
       at_ += kStep;
       left_ -= kStep;
       if (--slices_ == 0) NextStrip();
     }
     gpu::CommitCopies();
-    asked_ = asked_ + 1 == l_.stages ? 0 : asked_ + 1;
   }
 
   // For so many of the oldest stages. All that were used have been asked for again.
   GPU_DEVICE void Await(int stages) {
     WaitAllBut(l_.stages - stages);
     gpu::SyncWave<kWave>();
+  }
+
+  // Keys lie in stages side by side, so some before may stay empty: how many stages they take.
+  GPU_DEVICE bool HoldsKeys() const { return kKeyStages > 0 && l_.stages >= 2 * kKeyStages; }
+  GPU_DEVICE int StagesOfKeys() const { return StagesFrom(used_); }
+  GPU_DEVICE char* AwaitKeys() {
+    const int stages = StagesOfKeys();
+    Await(stages);
+    return ring_ + (used_ + stages - kKeyStages) % l_.stages * kStageBytes;
   }
 
   // Stage i of the oldest ones.
@@ -99,25 +125,32 @@ class WeightRing {
   }
 
   // After the wave has read them.
-  template <int kStages>
-  GPU_DEVICE void Use() {
+  GPU_DEVICE void Use(int stages) {
     gpu::SyncWave<kWave>();
-    used_ += kStages;
+    used_ += stages;
     if (used_ >= l_.stages) used_ -= l_.stages;
   }
 
  private:
   static constexpr int kWave = 32, kRows = kWave / kSliceVectors;  // rows that it copies at once
   static constexpr int kStep = kProductWaves * kSliceBytes;        // from a slice to its next
+  static constexpr int kKeyStages = Keys::kKeyBytes / kStageBytes;
+
+  // From stage `at` on, with those that stay empty.
+  GPU_DEVICE int StagesFrom(int at) const {
+    return at + kKeyStages <= l_.stages ? kKeyStages : l_.stages - at + kKeyStages;
+  }
 
   const gpu_kernels::LayersParams& p_;
   const ProductsLayout& l_;
+  Keys& keys_;
   const int wave_ = ThisWave();
   const int row_ = gpu::ThreadX() % kWave / kSliceVectors;     // that this lane copies, of kRows
   const int vector_ = gpu::ThreadX() % kWave % kSliceVectors;  // of a slice
   char* const ring_;
   char* const to_;            // this lane's first vector of stage 0
   int asked_ = 0, used_ = 0;  // stage that is asked for next, and that is used next
+  int aside_ = 0;             // stages that are yet to be set aside for keys
 
   // What is asked for next: this lane's first vector of a stage, and how many bytes its row still
   // has; slices of the pass and strips of the group that are left.
@@ -125,13 +158,20 @@ class WeightRing {
   int left_ = 0, slices_ = 0, strips_ = 0;
   // The walk's steps: kRows rows, from a strip of gates to its ups', and from one to the next.
   int64_t rows_bytes_ = 0, to_ups_ = 0, to_next_ = 0;
-  bool ups_ = false;  // the strip is one of ups
+  bool ups_ = false;      // the strip is one of ups
+  bool at_keys_ = false;  // after product_, which is kQkv
   int layer_ = 0, product_ = -1, first_ = 0, end_ = 0, own_ = 0, pass_ = 0;
 
-  // The next product of which this wave has a stage; layer is p.layers when there is none.
+  // The next product of which this wave has a stage, or keys; layer is p.layers when there is none.
   GPU_DEVICE void Open() {
     Strips mine;
     do {
+      at_keys_ =
+          !at_keys_ && product_ == gpu_kernels::kQkv && HoldsKeys() && keys_.FindKeys(layer_);
+      if (at_keys_) {
+        aside_ = StagesFrom(asked_);
+        return;
+      }
       if (++product_ == gpu_kernels::kLayerProducts) product_ = 0, ++layer_;
       if (layer_ >= p_.layers) return;
       mine = StripsOf(l_.share[product_]);

@@ -52,7 +52,8 @@ GPU_DEVICE void RunStep(const StepParams& p, typename Shape::Shared& shared) {
   AwaitCluster();  // before anything is put into another block
   gpu::WaitForPrevious();
   gpu::ReleaseNext();  // no sooner, or kernels further on would take room from this one's next
-  block.Attend(p.attention.scale_log2, turns);
+  NoSecond none;
+  block.Attend(p.attention.scale_log2, turns, none, false);
   block.AddUp(turns);
 }
 

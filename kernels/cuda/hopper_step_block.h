@@ -57,6 +57,13 @@ struct StepTurns {
 
 #if defined(ASHLAR_HOPPER)
 
+// Of Attend: nothing is kept elsewhere.
+struct NoSecond {
+  GPU_DEVICE static constexpr bool HoldsKeys() { return false; }
+  GPU_DEVICE static char* AwaitKeys() { return nullptr; }
+  GPU_DEVICE static void UseKeys() {}
+};
+
 // What a thread does for a pair: FindUnits, FetchFirst, Ready, ExpectSums, Attend, AddUp; of pairs
 // in turn FillTables and FindSource stand for Ready. Of `call` only that is read which pairs have
 // in common.
@@ -96,7 +103,9 @@ class StepBlock {
   // Sets off the wave's first keys of earlier steps.
   GPU_DEVICE void FetchFirst() {
 #pragma unroll
-    for (int stage = 0; stage < Shape::kStages; ++stage) LookUp(unit_ + stage * kStride, stage);
+    for (int stage = 0; stage < Shape::kStages; ++stage) {
+      LookUp(unit_ + stage * kStride, block_[stage]);
+    }
 #pragma unroll
     for (int stage = 0; stage < Shape::kStages; ++stage) {
       Fetch(unit_ + stage * kStride, stage, stage);
@@ -126,22 +135,48 @@ class StepBlock {
     ArriveExpecting(&s_->arrived[Room(turns)], kRanks * pair_.group * (Shape::kColumns + 2) * 4);
   }
 
+  // Whether the wave has a second unit, before Attend: where there is one stage alone, elsewhere is
+  // room for it (Second).
+  GPU_DEVICE bool HasSecond() const { return Shape::kStages == 1 && unit_ + kStride <= last_; }
+  using Blocks = int[Shape::kStepKeys / Shape::Tile::kRun];
+  // Of that unit, the blocks that hold its keys; and, in copies of the thread's next group, those.
+  GPU_DEVICE void LookUpSecond(Blocks& blocks) const { LookUp(unit_ + kStride, blocks); }
+  GPU_DEVICE void FetchSecond(char* to, const Blocks& blocks) const {
+    CopyUnit(unit_ + kStride, to, blocks);
+  }
+
   // Once the tables are there, and qkv is or, as words, comes. Keeps K and V, and shares the sums
-  // over the block's keys; one of several pairs whose token is idle has none.
-  GPU_DEVICE void Attend(float scale, StepTurns& turns) {
+  // over the block's keys; one of several pairs whose token is idle has none. Of a wave that
+  // HasSecond that unit, where `holds`, is where second.AwaitKeys() says, until second.UseKeys().
+  template <class Second>
+  GPU_DEVICE void Attend(float scale, StepTurns& turns, Second& second, bool holds) {
     Work w;
+    bool elsewhere = holds && HasSecond();  // the second unit, until it is used
     if (unit_ <= last_ || brings_) Prepare(w);
     w.math.Begin(pair_.group, [&](int) { return newest_; });
+    int ahead = unit_ + (elsewhere ? 2 : Shape::kStages) * kStride;  // what the stage takes next
+    bool here = true;                                                // this unit is in its stage
 #pragma unroll 1
-    for (int stage = 0; unit_ <= last_; unit_ += kStride, stage ^= Shape::kStages - 1) {
-      Await(stage, turns);
-      char* const keys = s_->stage[wave_][stage];
+    for (int stage = 0; unit_ <= last_; unit_ += kStride) {
+      char* keys = s_->stage[wave_][stage];
+      if (here) {
+        Await(stage, turns);
+        LookUp(ahead, block_[0]);
+      } else {
+        keys = second.AwaitKeys();
+      }
       if (unit_ == last_) PutNew(w, keys);
-      const int ahead = unit_ + Shape::kStages * kStride;
-      LookUp(ahead, 0);
       AttendUnit(w, keys, scale);
       gpu::SyncWave<32>();
-      Fetch(ahead, stage, 0);
+      if (here) {
+        Fetch(ahead, stage, 0);
+        ahead += kStride;
+        stage ^= Shape::kStages - 1;
+      } else {
+        second.UseKeys();
+      }
+      here = !elsewhere;
+      elsewhere = false;
     }
     if constexpr (Shape::kOne) {
       if (brings_) Keep(w);
@@ -191,26 +226,26 @@ class StepBlock {
   };
 
   // Keys of earlier steps alone: [oldest_, newest_).
-  GPU_DEVICE void LookUp(int unit, int which) {
+  GPU_DEVICE void LookUp(int unit, Blocks& blocks) const {
 #pragma unroll
     for (int r = 0; r < kRuns; ++r) {
       const int key = unit * Shape::kStepKeys + r * Tile::kRun;
-      if (key + Tile::kRun > oldest_ && key < newest_) {
-        block_[which][r] = walk_.table[walk_.Index(key)];
-      }
+      if (key + Tile::kRun > oldest_ && key < newest_) blocks[r] = walk_.table[walk_.Index(key)];
+    }
+  }
+  GPU_DEVICE void CopyUnit(int unit, char* to, const Blocks& blocks) const {
+#pragma unroll
+    for (int r = 0; r < kRuns; ++r) {
+      const int key = unit * Shape::kStepKeys + r * Tile::kRun;
+      const bool visible = key + Tile::kRun > oldest_ && key < newest_;
+      gpu_kernels::CopyRun<Stored, kHeadDim, 32>(
+          to + r * Tile::kRun * Tile::kPitch, visible ? walk_.Entry(key, blocks[r]) : walk_.base,
+          walk_.token_stride, visible ? oldest_ - key : 0, visible ? newest_ - key : 0, true);
     }
   }
   GPU_DEVICE void Fetch(int unit, int stage, int which) {
     if (unit <= last_) {
-#pragma unroll
-      for (int r = 0; r < kRuns; ++r) {
-        const int key = unit * Shape::kStepKeys + r * Tile::kRun;
-        const bool visible = key + Tile::kRun > oldest_ && key < newest_;
-        gpu_kernels::CopyRun<Stored, kHeadDim, 32>(
-            s_->stage[wave_][stage] + r * Tile::kRun * Tile::kPitch,
-            visible ? walk_.Entry(key, block_[which][r]) : walk_.base, walk_.token_stride,
-            visible ? oldest_ - key : 0, visible ? newest_ - key : 0, true);
-      }
+      CopyUnit(unit, s_->stage[wave_][stage], block_[which]);
       if constexpr (!Shape::kOne) ArriveWithCopies(Brought(stage));
     }
     if constexpr (Shape::kOne) gpu::CommitCopies();
@@ -402,11 +437,11 @@ class StepBlock {
   Shared* s_;
   int thread_ = gpu::ThreadX(), wave_ = thread_ / 32, row_ = thread_ % 32 / 4;
   int rank_ = ClusterRank();
-  int oldest_ = 0, newest_ = 0;            // keys that are seen: the newest is the new token's
-  int unit_ = 0, last_ = 0;                // of kStepKeys keys: this wave's next, the last of all
-  int block_[Shape::kStages][kRuns] = {};  // of the cache, of keys that are fetched next
-  bool brings_ = false;                    // this wave has the new key
-  bool is_q_ = false;                      // this lane's row is a query head
+  int oldest_ = 0, newest_ = 0;        // keys that are seen: the newest is the new token's
+  int unit_ = 0, last_ = 0;            // of kStepKeys keys: this wave's next, the last of all
+  Blocks block_[Shape::kStages] = {};  // of the cache, of keys that are fetched next
+  bool brings_ = false;                // this wave has the new key
+  bool is_q_ = false;                  // this lane's row is a query head
   const char* from_ = nullptr;
   char* to_ = nullptr;
 };

@@ -131,7 +131,8 @@ void Kernel(const Around& around) {
     const uint32_t round = kFirstRound + static_cast<uint32_t>(layer);
     ring.Use(layer % 3 * 3);
     heads.BringIn(layer, round);
-    attention.Run(layer, round);
+    NoSecond none;
+    attention.Run(layer, round, none);
     attention.FetchAhead(layer);
     heads.TakeOut(layer, round);
   }

@@ -94,6 +94,10 @@ void MakeContexts(const Context& c, LayersProblem& p) {
     const bool idle = all_idle || c.random.Chance(0.1);
     p.context.push_back(idle ? 0 : int(c.random.Int(1, c.random.Chance(0.3) ? 40 : longest)));
   }
+  // More units of keys than a cluster has waves, of which a wave has two then.
+  if (tokens == 1 && p.misfit == kNone && c.random.Chance(0.5)) {
+    p.context[0] = int(c.random.Int(1030, 2300));
+  }
   std::stable_partition(p.context.begin(), p.context.end(), [](int n) { return n > 0; });
   p.active = static_cast<int>(
       std::count_if(p.context.begin(), p.context.end(), [](int context) { return context > 0; }));

@@ -164,7 +164,8 @@ class Layers {
     ASSERT_LE(layout.all, case_.room);
     results_.assign(size_t(case_.layers * kLayerProducts), {});
     const auto body = [&] {
-      LayerProducts products(params_, layout, gpu::SharedMemory());
+      NoKeys none;
+      LayerProducts products(params_, layout, gpu::SharedMemory(), none);
       products.Start();
       gpu::WaitForPrevious();
       const Rounds rounds(params_.words);
