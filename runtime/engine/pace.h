@@ -26,7 +26,8 @@ class Pace {
   // How long the next step may still wait to be put together while such a step has run for `ran`
   // seconds, so that the device need not wait; 0 where that is not known.
   double Spare(const StepWork& work, double ran) const;
-  // Whether the device still ran when the next step, which had waited, was started.
+  // Whether the device still ran a step when the next one had been started: late is only one that
+  // had waited.
   void NoteSpare(bool in_time);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the

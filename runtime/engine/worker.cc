@@ -182,6 +182,9 @@ Status Worker::Start(std::span<const Slice> slices) {
   step.turn = started->turn;
   step.ahead = !on_host;
   if (on_host) {
+    if (!under_way_.empty()) {
+      if (auto done = Await(under_way_.front(), false); !done.ok()) return done;
+    }
     auto host = runner_->HostLogits(started->logits);
     if (!host.ok()) return host.problems();
     step.logits = *host;
@@ -202,7 +205,10 @@ Status Worker::Start(std::span<const Slice> slices) {
 Status Worker::Finish() {
   Started step = std::move(under_way_.front());
   under_way_.pop_front();
-  if (auto done = Await(step); !done.ok()) return done;
+  // A step that goes to the device op by op, or that the host waits for, runs before Start is over.
+  const bool shows = !under_way_.empty() && under_way_.front().work.prompt_tokens == 0 &&
+                     under_way_.front().logits.empty();
+  if (auto done = Await(step, shows); !done.ok()) return done;
   for (const Part& part : step.parts) {
     if (part.sequence != nullptr) Advance(step, part);
   }
@@ -222,21 +228,19 @@ void Worker::NotePace(const Started& step) {
 }
 
 // Until the device has run the step. One that had ended before, while the next waited, has taken
-// nobody knows how long.
-Status Worker::Await(const Started& step) {
+// nobody knows how long. `shows`: that it had ended tells that the next was started late.
+Status Worker::Await(Started& step, bool shows) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kAtOnce = std::chrono::microseconds(50);
+  if (step.awaited) return Done{};
+  step.awaited = true;
   const Clock::time_point asked = Clock::now();
   if (auto done = runner_->Wait(step.turn); !done.ok()) return done;
   if (!device_.has_marks()) return Done{};
   const bool waited = std::exchange(waited_, false);
   const bool in_time = Clock::now() - asked > kAtOnce;
-  if (waited) pace_.NoteSpare(in_time);
-  if (waited && !in_time) {
-    last_end_ = Clock::now();
-  } else {
-    NotePace(step);
-  }
+  if (shows && step.firsts == runner_->firsts() && (waited || in_time)) pace_.NoteSpare(in_time);
+  if (in_time || !waited) NotePace(step);
   return Done{};
 }
 
@@ -370,6 +374,7 @@ void Worker::EndAll(FinishReason reason, const std::string& error) {
     End(*sequence, std::move(event), reason);
   }
   under_way_.clear();
+  waited_ = false;
   cache_->ForgetAll();
 }
 

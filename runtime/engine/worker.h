@@ -72,8 +72,9 @@ class Worker {
   };
   struct Started {
     std::vector<Part> parts;
-    int turn = 0;             // the runner's
-    bool ahead = false;       // the next step may start before this one is finished
+    int turn = 0;        // the runner's
+    bool ahead = false;  // the next step may start before this one is finished
+    bool awaited = false;
     std::span<float> logits;  // what the host samples from; empty when it does not
     StepWork work;
     std::chrono::steady_clock::time_point begun;
@@ -82,7 +83,7 @@ class Worker {
 
   Status Start(std::span<const Slice> slices);
   Status Finish();
-  Status Await(const Started& step);
+  Status Await(Started& step, bool shows);
   void NotePace(const Started& step);
   void Advance(const Started& step, const Part& part);
   void ScorePrompt(Sequence& sequence, const Part& part, std::span<float> rows);
@@ -99,7 +100,7 @@ class Worker {
   std::unique_ptr<PrefixCache> cache_;
   Pace pace_;
   std::chrono::steady_clock::time_point last_end_;  // of a step
-  bool waited_ = false;                             // beside the step under way
+  bool waited_ = false;                             // Spare said so beside the step under way
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepRunner> runner_;
   std::deque<Started> under_way_;  // oldest first, at most two

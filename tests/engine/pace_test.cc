@@ -147,7 +147,7 @@ double Period(Pace& pace, double device, double host) {
   const StepWork work{32, 0, 0};
   const double spare = pace.Spare(work, 0), period = std::max(device, spare + host);
   const bool in_time = spare + host < device;
-  if (spare > 0) pace.NoteSpare(in_time);
+  if (spare > 0 || in_time) pace.NoteSpare(in_time);
   if (spare == 0 || in_time) pace.Note(work, period);
   return period;
 }
@@ -163,6 +163,14 @@ TEST(Pace, WaitingCostsADeviceNoTimeHoweverSlowTheHostIs) {
       EXPECT_LT(time, 200 * 1.01 * std::max(device, host)) << device << " " << host;
     }
   }
+}
+
+TEST(Pace, WaitsAgainAfterStepsThatWereLate) {
+  Pace pace = Sure(Learned(5e-3, 2e-5));
+  for (int i = 0; i < 5; ++i) pace.NoteSpare(false);
+  EXPECT_EQ(pace.Spare({32, 0, 0}, 0), 0);
+  for (int i = 0; i < 100; ++i) Period(pace, 5e-3, 0.1e-3);
+  EXPECT_NEAR(pace.Spare({32, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-6);
 }
 
 TEST(Pace, StepsThatBecomeShorterAreSoonKnown) {

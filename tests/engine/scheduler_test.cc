@@ -55,6 +55,18 @@ TEST(Scheduler, TakesMoreWhileAllAnswerAndThereIsRoom) {
   RemoveAll(scheduler);
 }
 
+TEST(Scheduler, TakesNoMoreWhileBlocksAreShort) {
+  PrefixCache cache({{16, 16, 0, 4}}, {});
+  Scheduler scheduler(cache, {4, 64, 4, 512});
+  scheduler.Add(MakeSequence(1, 30, 2));
+  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
+  EXPECT_TRUE(scheduler.TakesMore());
+  scheduler.Add(MakeSequence(2, 30, 2));
+  for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
+  EXPECT_FALSE(scheduler.TakesMore());
+  RemoveAll(scheduler);
+}
+
 TEST(Scheduler, DecodesFirstAndFillsTheRestWithChunksInOrderOfArrival) {
   PrefixCache cache({{16, 16, 0, 100}}, {});
   Scheduler scheduler(cache, {4, 32, 4, 512});

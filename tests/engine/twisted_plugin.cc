@@ -2,6 +2,8 @@
 // outside, with an attention that a test can make wrong, and with steps that take their time.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -15,7 +17,7 @@ int ashlar_test_twist = 0;
 // Steps until every op fails; -1: never.
 int ashlar_test_fail_after = -1;
 // Until the device has passed a mark. Steps run at once all the same.
-int ashlar_test_step_ms = 0;
+std::atomic<int> ashlar_test_step_ms = 0;
 const ashlar_plugin* ashlar_plugin_table(void);
 }
 
