@@ -239,8 +239,8 @@ class CublasLt final : public Blas {
   }
 
   // The most tokens that share an algorithm with so many: an engine runs a step of as many first
-  // (engine/step_runner.cc), while it is idle if it ever is. A kernel whose last
-  // tile is partly empty is slow, by up to a third where much of it is.
+  // (engine/step_runner.cc), while it is idle if it ever is. A kernel whose last tile is partly
+  // empty is slow, by up to a third where much of it is.
   static int64_t About(int64_t tokens) {
     if (tokens <= 64) return tokens <= 32 ? 32 : 64;
     const int64_t step = tokens <= 1024 ? 16 : 128;

@@ -26,8 +26,8 @@ class Pace {
   // How long the next step may still wait to be put together while such a step has run for `ran`
   // seconds, so that the device need not wait; 0 where that is not known.
   double Spare(const StepWork& work, double ran) const;
-  // Whether the device still ran a step when the next one had been started: late is only one that
-  // had waited.
+  // After a step: whether the device still ran it when the next one had been started. A step that
+  // did not wait may not have been late by waiting: of such only those in time are noted.
   void NoteSpare(bool in_time);
 
   // The most prompt tokens for a step beside `decodes` answers while `prompts` prompts wait, the

@@ -1,12 +1,10 @@
 // The reference plugin with graphs, in memory under another name: between graph_begin and graph_end
 // ops are kept with their arguments, and each launch runs them over what their arrays hold then.
-#include <dlfcn.h>
-
 #include <functional>
 #include <tuple>
 #include <vector>
 
-#include "ashlar_plugin.h"
+#include "reference_table.h"
 
 struct ashlar_graph {
   std::vector<std::function<int()>> ops;
@@ -18,12 +16,6 @@ const ashlar_plugin* ashlar_plugin_table(void);
 }
 
 namespace {
-
-const ashlar_plugin& Original() {
-  static const auto table = reinterpret_cast<ashlar_plugin_table_fn>(
-      dlsym(dlopen(REFERENCE_PLUGIN, RTLD_NOW | RTLD_LOCAL), ASHLAR_PLUGIN_SYMBOL));
-  return *table();
-}
 
 thread_local ashlar_graph* begun = nullptr;
 
@@ -68,7 +60,7 @@ struct Op;
 template <class... Args, int (*ashlar_plugin::*kOp)(ashlar_device*, ashlar_stream*, Args...)>
 struct Op<kOp> {
   static int Run(ashlar_device* device, ashlar_stream* stream, Args... args) {
-    return RunOrKeep(Original().*kOp, device, stream, args...);
+    return RunOrKeep(ReferenceTable().*kOp, device, stream, args...);
   }
 };
 
@@ -79,7 +71,7 @@ int Attend(ashlar_device* device, ashlar_stream* stream, int32_t row,
   while (some.sequences > 0 && some.context[some.sequences - 1] == 0) --some.sequences;
   if (some.sequences == 0) return ASHLAR_OK;
   some.q.shape[0] = some.out.shape[0] = some.query_start[some.sequences];
-  return Original().attention(device, stream, row, &some);
+  return ReferenceTable().attention(device, stream, row, &some);
 }
 int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
               const ashlar_attention* args) {
@@ -108,7 +100,7 @@ void GraphDestroy(ashlar_device*, ashlar_graph* graph) { delete graph; }
 
 const ashlar_plugin* ashlar_plugin_table(void) {
   static const ashlar_plugin table = [] {
-    ashlar_plugin copy = Original();
+    ashlar_plugin copy = ReferenceTable();
     copy.memory = "island";
     copy.graph_begin = GraphBegin;
     copy.graph_end = GraphEnd;

@@ -1,10 +1,8 @@
 // The reference plugin with whole layers as one op, which it makes of its ops.
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <vector>
 
-#include "ashlar_plugin.h"
+#include "reference_table.h"
 
 extern "C" {
 // 0 leaves layers to their ops, 1 takes them, 2 fails.
@@ -16,19 +14,13 @@ const ashlar_plugin* ashlar_plugin_table(void);
 
 namespace {
 
-const ashlar_plugin& Original() {
-  static const auto table = reinterpret_cast<ashlar_plugin_table_fn>(
-      dlsym(dlopen(REFERENCE_PLUGIN, RTLD_NOW | RTLD_LOCAL), ASHLAR_PLUGIN_SYMBOL));
-  return *table();
-}
-
 ashlar_tensor Matrix(std::vector<float>& values, int64_t rows, int64_t cols) {
   values.resize(static_cast<size_t>(rows * cols));
   return {values.data(), ASHLAR_F32, 2, {rows, cols}, {cols * 4, 4}};
 }
 
 int Project(ashlar_device* device, ashlar_stream* stream, const ashlar_projection& a) {
-  const ashlar_plugin& ops = Original();
+  const ashlar_plugin& ops = ReferenceTable();
   const int64_t rows = a.x.shape[0], cols = a.out.shape[1] * (a.gated != 0 ? 2 : 1);
   std::vector<float> normed, product;
   ashlar_tensor x = a.x, out = a.out;
@@ -54,8 +46,8 @@ int Layers(ashlar_device* device, ashlar_stream* stream, const ashlar_layer* lay
     const ashlar_layer& l = layers[i];
     ashlar_test_wrong_calls += l.attention.max_query == 1 ? 0 : 1;
     failed += Project(device, stream, l.qkv);
-    failed += Original().qkv_prepare(device, stream, &l.prepare);
-    failed += Original().attention(device, stream, l.row, &l.attention);
+    failed += ReferenceTable().qkv_prepare(device, stream, &l.prepare);
+    failed += ReferenceTable().attention(device, stream, l.row, &l.attention);
     for (const ashlar_projection* a : {&l.output, &l.gate_up, &l.down}) {
       failed += Project(device, stream, *a);
     }
@@ -67,7 +59,7 @@ int Layers(ashlar_device* device, ashlar_stream* stream, const ashlar_layer* lay
 
 const ashlar_plugin* ashlar_plugin_table(void) {
   static const ashlar_plugin table = [] {
-    ashlar_plugin copy = Original();
+    ashlar_plugin copy = ReferenceTable();
     copy.layers = Layers;
     return copy;
   }();

@@ -1,7 +1,5 @@
 // The reference plugin with its memory under another name, so that nobody may touch it from
 // outside, with an attention that a test can make wrong, and with steps that take their time.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "ashlar_plugin.h"
+#include "reference_table.h"
 
 extern "C" {
 // 0 right, 1 wrong scale, 2 one key too many, 3 another block, 4 NaN, 5 never runs the row.
@@ -22,12 +20,6 @@ const ashlar_plugin* ashlar_plugin_table(void);
 }
 
 namespace {
-
-const ashlar_plugin* Original() {
-  static const auto table = reinterpret_cast<ashlar_plugin_table_fn>(
-      dlsym(dlopen(REFERENCE_PLUGIN, RTLD_NOW | RTLD_LOCAL), ASHLAR_PLUGIN_SYMBOL));
-  return table();
-}
 
 int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
               const ashlar_attention* args) {
@@ -54,7 +46,7 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
     default:
       break;
   }
-  int code = Original()->attention(device, stream, row, &twisted);
+  int code = ReferenceTable().attention(device, stream, row, &twisted);
   if (ashlar_test_twist == 4) out[0] = 0.0f / 0.0f;
   return code;
 }
@@ -91,7 +83,7 @@ void ReleaseHost(ashlar_device*, void* memory) { std::free(memory); }
 
 const ashlar_plugin* ashlar_plugin_table(void) {
   static ashlar_plugin table = [] {
-    ashlar_plugin copy = *Original();
+    ashlar_plugin copy = ReferenceTable();
     copy.memory = "island";
     copy.attention = Attention;
     copy.host_alloc = AllocHost;
