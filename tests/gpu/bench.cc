@@ -1,7 +1,9 @@
 // Times the ops of one GPU plugin over the C table, each as a captured graph of repeats over
 // rotating operands, beside the copy and matrix rates of the same run.
 //   bench PLUGIN.so [--only floor|decode|prefill|prepare|step|matmul|sample] [--row NAME]
-// Attention is timed by the first row, or by the one named.
+//                   [--context TOKENS] [--sequences N]
+// Attention is timed by the first row, or by the one named. A step has 1,152 tokens of context and
+// 1, 8, 64 and 256 sequences, or those given: then without prompts.
 #include "gpu/bench.h"
 
 #include <memory>
@@ -13,6 +15,7 @@ namespace {
 using namespace ashlar::gpu_test;
 
 int attention_row = 0;
+int64_t step_context = 1152, step_sequences = 0;
 
 struct WeightOf {
   const Side& side;
@@ -500,10 +503,13 @@ void Steps(const Side& side) {
   const Model small{"0.6B bf16", 28, 1024, 3072, 151936, 16, 8};
   const Model large{"8B bf16", 32, 4096, 14336, 128256, 32, 8};
   const Model fp8{"8B fp8", 32, 4096, 14336, 128256, 32, 8, true};
-  constexpr int64_t kContext = 1152;
   for (const Model& model : {small, large, fp8}) {
+    if (step_sequences > 0) {
+      ModelStep(side, model, step_sequences, 1, step_context).Print(rates);
+      continue;
+    }
     for (int64_t sequences : {1, 8, 64, 256}) {
-      ModelStep(side, model, sequences, 1, kContext).Print(rates);
+      ModelStep(side, model, sequences, 1, step_context).Print(rates);
     }
     for (int64_t tokens : {128, 1024, 2048}) ModelStep(side, model, 1, tokens, tokens).Print(rates);
   }
@@ -513,14 +519,25 @@ void Steps(const Side& side) {
 
 int main(int argc, char** argv) {
   std::string only, row;
-  for (int i = 2; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
-    if (std::strcmp(argv[i], "--row") == 0) row = argv[i + 1];
+  bool good = argc >= 2 && argc % 2 == 0;
+  for (int i = 2; good && i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--only") {
+      only = argv[i + 1];
+    } else if (option == "--row") {
+      row = argv[i + 1];
+    } else if (option == "--context") {
+      good = (step_context = std::atoll(argv[i + 1])) > 0;
+    } else if (option == "--sequences") {
+      good = (step_sequences = std::atoll(argv[i + 1])) > 0;
+    } else {
+      good = false;
+    }
   }
-  if (argc != 2 + 2 * (!only.empty() + !row.empty())) {
+  if (!good) {
     std::fprintf(stderr,
                  "usage: %s PLUGIN.so [--only floor|decode|prefill|prepare|matmul|step|sample] "
-                 "[--row NAME]\n",
+                 "[--row NAME] [--context TOKENS] [--sequences N]\n",
                  argv[0]);
     return 2;
   }
