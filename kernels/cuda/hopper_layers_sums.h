@@ -39,14 +39,19 @@ class ProductSums {
     for (int i = 0; i < kStrips; ++i) Unfold(sum[i], whole[i]);
     if (quarter_ >= 2) return;
     float* at = kept_ + turn_ * kProductWaves * l_.sum_pitch + strip * strip_floats_;
+    const auto keep = [&](auto put) {
 #pragma unroll
-    for (int i = 0; i < kStrips; ++i, at += strip_floats_) {
+      for (int i = 0; i < kStrips; ++i) {
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        if (quarter_ * 2 + e >= p_.tokens) continue;
-        float& place = at[e * kStripRows];
-        place = whole[i][e] + (more ? place : 0);
+        for (int e = 0; e < 2; ++e) {
+          if (quarter_ * 2 + e < p_.tokens) put(at[i * strip_floats_ + e * kStripRows], whole[i][e]);
+        }
       }
+    };
+    if (more) {
+      keep([](float& place, float part) { place += part; });
+    } else {
+      keep([](float& place, float part) { place = part; });
     }
   }
 
@@ -80,17 +85,20 @@ class ProductSums {
       const float* part = sums_ + turn_ * kProductWaves * step +
                           (e.at / kStripRows << gated) * strip_floats_ + e.token * kStripRows +
                           e.at % kStripRows;
-      Two value, up;
-#pragma unroll
-      for (int w = 0; w < kProductWaves; ++w) {
-        value += At(part + w * step);
-        if (gated != 0) up += At(part + w * step + strip_floats_);
-      }
       const float scale = ScaleOf(product, e.token);
+      Two value;
       if (gated != 0) {
+        Two up;
+#pragma unroll
+        for (int w = 0; w < kProductWaves; ++w) {
+          value += At(part + w * step);
+          up += At(part + w * step + strip_floats_);
+        }
         value.low = Gate(value.low * scale, up.low * scale);
         value.high = Gate(value.high * scale, up.high * scale);
       } else {
+#pragma unroll
+        for (int w = 0; w < kProductWaves; ++w) value += At(part + w * step);
         const uint32_t before = around_.before;
         value.low = value.low * scale + around_.add.low + FromBits(before << 16);
         value.high = value.high * scale + around_.add.high + FromBits(before & 0xffff0000u);
