@@ -26,9 +26,10 @@ class ProductSums {
         kept_(sums_ + wave_ * l_.sum_pitch + quarter_ * 2 * kStripRows + lane_ / 4),
         squares_(reinterpret_cast<float*>(shared + l_.squares)) {}
 
-  // Asks for what stands around this thread's first pair of a product.
+  // Asks for what stands around this thread's first pair of a product, and finds where that goes.
   GPU_DEVICE void Ahead(int layer, int product, const Strips& strips) {
     around_ = AroundOf(layer, product, PairOf(product, strips, strips.begin, 0));
+    asm volatile("" : "+l"(around_.to));  // here: what follows the sums is short
   }
 
   // This wave's part of the sums of neighbouring strips, or what is to be added to it.
@@ -44,7 +45,8 @@ class ProductSums {
       for (int i = 0; i < kStrips; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          if (quarter_ * 2 + e < p_.tokens) put(at[i * strip_floats_ + e * kStripRows], whole[i][e]);
+          if (quarter_ * 2 + e >= p_.tokens) continue;
+          put(at[i * strip_floats_ + e * kStripRows], whole[i][e]);
         }
       }
     };
@@ -74,18 +76,15 @@ class ProductSums {
   // `first`, and gives it out.
   GPU_DEVICE void Finish(int layer, int product, const Strips& strips, int first, uint32_t round) {
     using namespace gpu_kernels;
-    const int gated = Gated(product), step = l_.sum_pitch, cols = p_.product[product].rows >> gated;
-    uint64_t* const out = ValuesOf(p_.words) + PlaceOfOut(l_.words, product);
+    const int gated = Gated(product), step = l_.sum_pitch;
     bool asked = first == strips.begin;  // Ahead
     Pair e = PairOf(product, strips, first, 0);
 #pragma unroll 1
     for (int more = 0; e.exists; e = PairOf(product, strips, first, more)) {
       if (!asked) around_ = AroundOf(layer, product, e);
       asked = false;
-      const float* part = sums_ + turn_ * kProductWaves * step +
-                          (e.at / kStripRows << gated) * strip_floats_ + e.token * kStripRows +
-                          e.at % kStripRows;
-      const float scale = ScaleOf(product, e.token);
+      const float* const part = sums_ + turn_ * kProductWaves * step + around_.part;
+      const float scale = ScaleOf(e.token);
       Two value;
       if (gated != 0) {
         Two up;
@@ -104,7 +103,7 @@ class ProductSums {
         value.high = value.high * scale + around_.add.high + FromBits(before & 0xffff0000u);
       }
       const uint32_t pair = Pack<BF16>(value.low, value.high);
-      WriteWord(out + e.token * (cols / 2) + WordOf(e.row), pair, round);
+      WriteWord(around_.to, pair, round);
       if (Adds(product)) *HiddenOf(e) = pair;
       more += 2 << l_.token_bits;
     }
@@ -125,8 +124,11 @@ class ProductSums {
     int token, at, row;  // at: of the group
     bool exists;
   };
-  // What stands around them beside the product.
+  // What stands around them beside the product, and where they go.
   struct Around {
+    int part = 0;     // of a wave's sums, in floats
+    float share = 0;  // of a column in the mean of squares; 0 without a norm
+    uint64_t* to = nullptr;
     Two add;
     uint32_t before = 0;  // of the hidden states
   };
@@ -167,15 +169,14 @@ class ProductSums {
     }
   }
 
-  GPU_DEVICE float ScaleOf(int product, int token) const {
-    if (!HasNorm(product)) return 1;
-    const auto cols = static_cast<float>(p_.product[product].cols);
+  GPU_DEVICE float ScaleOf(int token) const {
+    if (around_.share == 0) return 1;
     float total = 0;
 #pragma unroll
     for (int w = 0; w < kProductWaves; ++w) {
       total += Squares()[w * gpu_kernels::kMostLayerTokens + token];
     }
-    return gpu::InverseRoot(total * gpu::Reciprocal(cols) + p_.eps);
+    return gpu::InverseRoot(total * around_.share + p_.eps);
   }
 
   // This thread's pair of a group that begins at strip `first`, `more` rows after its first.
@@ -190,6 +191,14 @@ class ProductSums {
     using namespace gpu_kernels;
     Around found;
     if (!e.exists) return found;
+    const int gated = Gated(product), cols = p_.product[product].rows >> gated;
+    found.part =
+        (e.at / kStripRows << gated) * strip_floats_ + e.token * kStripRows + e.at % kStripRows;
+    found.to =
+        ValuesOf(p_.words) + PlaceOfOut(l_.words, product) + e.token * (cols / 2) + WordOf(e.row);
+    if (HasNorm(product)) {
+      found.share = gpu::Reciprocal(static_cast<float>(p_.product[product].cols));
+    }
     const LayerPlaces& places = p_.layer[layer];
     if (product == kQkv && places.bias[0] != nullptr) found.add = At(places.bias[0] + e.row);
     if (product == kOutput && places.bias[1] != nullptr) found.add = At(places.bias[1] + e.row);
