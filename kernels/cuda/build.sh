@@ -42,7 +42,7 @@ compile() { # source
   esac
 }
 sources=(gpu/*.cu gpu/device.cc gpu/graph.cc gpu/layers.cc gpu/plugin.cc gpu/staging.cc gpu/weight.cc cuda/*.cu cuda/blas.cc
-  cuda/platform.cc cuda/rows.c reference/dequantize.cc common/error.cc common/shapes.cc)
+  cuda/cudnn.cc cuda/platform.cc cuda/rows.c reference/dequantize.cc common/error.cc common/shapes.cc)
 rm -f "$objects"/*.o
 pids=()
 for source in "${sources[@]}"; do

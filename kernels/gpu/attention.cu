@@ -13,6 +13,15 @@ namespace {
 
 bool IsNamed(int32_t row, std::string_view name) { return ThisPlatform().rows[row].name == name; }
 
+// What carries out the long sequences of a row, or NULL where the portable kernel does.
+Prefill* PrefillOf(ashlar_device* device, int32_t row) {
+  const Platform& platform = ThisPlatform();
+  if (IsNamed(row, platform.prefill)) return device->prefill.get();
+  if (!IsNamed(row, platform.vendor)) return nullptr;
+  if (!device->vendor_prefill) device->vendor_prefill = OpenVendorPrefill();
+  return device->vendor_prefill->get();
+}
+
 // Whether a call goes on with the one token that `prepare` is for: one launch may then do both, a
 // head's attention before another's preparation.
 bool Continues(const ashlar_qkv_prepare& prepare, const AttentionParams& p) {
@@ -52,7 +61,8 @@ gpu::Error Launch(ashlar_dtype stored, const AttentionLaunch& launch, gpu::Strea
 std::string CheckAttention(int32_t row, const ashlar_attention& a) {
   const Platform& platform = ThisPlatform();
   if (row < 0 || row >= platform.row_count) return "attention: no such row";
-  if (!IsNamed(row, platform.paged) && !IsNamed(row, platform.prefill)) {
+  if (!IsNamed(row, platform.paged) && !IsNamed(row, platform.prefill) &&
+      !IsNamed(row, platform.vendor)) {
     return std::string("attention: ") + platform.rows[row].name + " has no kernel yet";
   }
   std::string problem = CheckKv(a.kv, kKvDtypes);
@@ -122,11 +132,12 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   launch.decode = !device->invariant && p.group <= kTile && !lone_prompt;
   launch.tiles = !launch.decode || args->max_query * p.group > kTile;
   p.only_long = launch.decode;
-  if (launch.tiles && IsNamed(row, ThisPlatform().prefill) && device->prefill != nullptr) {
-    p.parts = static_cast<float*>(device->Scratch(device->prefill->PartsBytes()));
+  Prefill* const prefill = launch.tiles ? PrefillOf(device, row) : nullptr;
+  if (prefill != nullptr) {
+    p.parts = static_cast<float*>(device->Scratch(prefill->PartsBytes()));
     if (p.parts == nullptr) return Failed("attention: out of memory for the parts of a sum");
     gpu::Error error = gpu::kSuccess;
-    launch.tiles = !device->prefill->Launch(StreamOf(device, stream), p, &error);
+    launch.tiles = !prefill->Launch(StreamOf(device, stream), p, &error);
     if (error != gpu::kSuccess) return Checked(error, "attention");
   }
   if (launch.decode) {

@@ -30,6 +30,8 @@ struct ashlar_device {
   gpu::Facts facts;
   std::vector<int64_t> launches;                              // per row
   std::unique_ptr<ashlar::gpu_kernels::Prefill> prefill;      // may be empty
+  // Opened by the first call of its row: half a gigabyte of library.
+  std::optional<std::unique_ptr<ashlar::gpu_kernels::Prefill>> vendor_prefill;
   std::unique_ptr<ashlar::gpu_kernels::FusedStep> step;       // may be empty
   std::unique_ptr<ashlar::gpu_kernels::FusedProducts> fused;  // may be empty
   std::unique_ptr<ashlar::gpu_kernels::FusedLayers> layers;   // may be empty

@@ -15,6 +15,7 @@ struct Platform {
   const char* name;     // whose rows these are; also the word for its memory
   const char* paged;    // the row that kernels/gpu carries out
   const char* prefill;  // the row whose long sequences Prefill carries out, or ""
+  const char* vendor;   // that whose long sequences VendorPrefill does, or ""
   const ashlar_row* rows;
   int32_t row_count;
   const char* driver_file;  // is there when the kernel has the driver
@@ -55,6 +56,8 @@ class Prefill {
 };
 // Empty when the device is of no such architecture.
 std::unique_ptr<Prefill> OpenPrefill(int device);
+// By the vendor's library; empty when there is none here.
+std::unique_ptr<Prefill> OpenVendorPrefill();
 
 // The preparation of one token and its attention in one launch, by what one architecture alone has.
 class FusedStep {
