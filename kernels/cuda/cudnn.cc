@@ -303,6 +303,8 @@ class Cudnn final : public Sdpa {
     if (handle_ != nullptr) l_.destroy(handle_);
   }
 
+  bool Knows(const SdpaShape& shape) const override { return plans_.contains(shape); }
+
   int64_t WorkspaceBytes(const SdpaShape& shape) override {
     const Plan& plan = PlanOf(shape);
     return plan.plan == nullptr ? -1 : plan.workspace_bytes;

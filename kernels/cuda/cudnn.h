@@ -37,7 +37,9 @@ struct SdpaCall {
 class Sdpa {
  public:
   virtual ~Sdpa() = default;
-  // Bytes that a call of this shape needs, once a plan for it is made; -1 when there is none.
+  // Whether it is known already what WorkspaceBytes says, which makes a plan: that may allocate.
+  virtual bool Knows(const SdpaShape& shape) const = 0;
+  // Bytes that a call of this shape needs; -1 when there is no plan for it.
   virtual int64_t WorkspaceBytes(const SdpaShape& shape) = 0;
   // "" when done; otherwise why not, and nothing was launched. Each token sees the keys up to its
   // own: the last of a sequence sees `contexts` of them.

@@ -23,6 +23,19 @@ struct GatherParams {
   int32_t* tables;                 // [slots, table_blocks]
 };
 
+// Versions of the library multiply values after a sequence's last by weights of zero, up to a
+// multiple of 128 tokens: those of its last block become zeros, and for blocks after it that one
+// stands. Of no sequence are they anything yet.
+GPU_DEVICE void ClearUnseen(const ashlar_kv_view& kv, int32_t block, int seen) {
+  const int vectors = kv.head_dim * 2 / 16, unseen = kv.block_tokens - seen;
+  for (int i = gpu::ThreadX(); i < unseen * kv.kv_heads * vectors; i += kGatherThreads) {
+    const int entry = i / vectors, token = seen + entry / kv.kv_heads, head = entry % kv.kv_heads;
+    char* const values = static_cast<char*>(kv.base) + block * kv.block_stride +
+                         head * kv.head_stride + token * kv.token_stride + kv.head_dim * 2;
+    *reinterpret_cast<gpu::Vector*>(values + i % vectors * 16) = {};
+  }
+}
+
 // One block. Sequence after sequence in turn, each by all threads.
 GPU_KERNEL void GPU_BOUNDS(kGatherThreads, 1) GatherKernel(const GatherParams p) {
   gpu::ReleaseNext();
@@ -34,9 +47,13 @@ GPU_KERNEL void GPU_BOUNDS(kGatherThreads, 1) GatherKernel(const GatherParams p)
     if (tokens == 0 || (p.attention.only_long && tokens * p.attention.group <= kTile)) continue;
     const int context = a.context[s];
     const int blocks = (context + a.kv.block_tokens - 1) / a.kv.block_tokens;
+    const int32_t* const table = a.block_table + s * a.table_stride;
     for (int i = gpu::ThreadX(); i < p.table_blocks; i += kGatherThreads) {
-      p.tables[slot * p.table_blocks + i] = i < blocks ? a.block_table[s * a.table_stride + i] : 0;
+      const int last = blocks > 0 ? blocks - 1 : 0;
+      p.tables[slot * p.table_blocks + i] = blocks > 0 ? table[i < last ? i : last] : 0;
     }
+    if (blocks > 0)
+      ClearUnseen(a.kv, table[blocks - 1], context - (blocks - 1) * a.kv.block_tokens);
     if (gpu::ThreadX() == 0) {
       p.tokens[slot] = context > 0 ? tokens : 0;
       p.contexts[slot] = context;
@@ -77,6 +94,7 @@ class CudnnPrefill final : public Prefill {
     const ashlar_attention& a = p.args;
     if (!Fits(p)) return false;
     const SdpaShape shape = ShapeOf(p);
+    if (gpu::IsCaptured(stream) && !sdpa_->Knows(shape)) return false;
     const int64_t slots = shape.sequences, workspace = sdpa_->WorkspaceBytes(shape);
     const int64_t lengths = RoundUp((slots + 1) * int64_t{sizeof(int32_t)});
     const int64_t tables = RoundUp(slots * shape.table_blocks * int64_t{sizeof(int32_t)});

@@ -58,7 +58,7 @@ const ashlar_row ashlar_cuda_rows[] = {
         .capability_unit = ASHLAR_CAP_CUDA,
         .capability_min = 80,
         .built_for = {"sm_80", "sm_90", "sm_100", "sm_120"},
-        .verification = ASHLAR_PLANNED,
+        .verification = ASHLAR_COMPILE_VERIFIED,
     },
     {
         .name = "CUDA_MLA",

@@ -14,11 +14,14 @@ namespace {
 bool IsNamed(int32_t row, std::string_view name) { return ThisPlatform().rows[row].name == name; }
 
 // What carries out the long sequences of a row, or NULL where the portable kernel does.
-Prefill* PrefillOf(ashlar_device* device, int32_t row) {
+Prefill* PrefillOf(ashlar_device* device, int32_t row, gpu::Stream stream) {
   const Platform& platform = ThisPlatform();
   if (IsNamed(row, platform.prefill)) return device->prefill.get();
   if (!IsNamed(row, platform.vendor)) return nullptr;
-  if (!device->vendor_prefill) device->vendor_prefill = OpenVendorPrefill();
+  if (!device->vendor_prefill) {
+    if (gpu::IsCaptured(stream)) return nullptr;  // opening it allocates
+    device->vendor_prefill = OpenVendorPrefill();
+  }
   return device->vendor_prefill->get();
 }
 
@@ -132,7 +135,8 @@ int Attention(ashlar_device* device, ashlar_stream* stream, int32_t row,
   launch.decode = !device->invariant && p.group <= kTile && !lone_prompt;
   launch.tiles = !launch.decode || args->max_query * p.group > kTile;
   p.only_long = launch.decode;
-  Prefill* const prefill = launch.tiles ? PrefillOf(device, row) : nullptr;
+  Prefill* const prefill =
+      launch.tiles ? PrefillOf(device, row, StreamOf(device, stream)) : nullptr;
   if (prefill != nullptr) {
     p.parts = static_cast<float*>(device->Scratch(prefill->PartsBytes()));
     if (p.parts == nullptr) return Failed("attention: out of memory for the parts of a sum");

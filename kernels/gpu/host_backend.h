@@ -70,6 +70,7 @@ inline Error Sync(Stream) { return kSuccess; }
 inline Error CreateEvent(Event* out) { return CreateStream(out); }
 inline Error DestroyEvent(Event event) { return DestroyStream(event); }
 inline Error Record(Event, Stream) { return kSuccess; }
+inline bool IsCaptured(Stream) { return false; }
 inline Error Wait(Event) { return kSuccess; }
 
 struct Grid {

@@ -15,7 +15,7 @@ struct Platform {
   const char* name;     // whose rows these are; also the word for its memory
   const char* paged;    // the row that kernels/gpu carries out
   const char* prefill;  // the row whose long sequences Prefill carries out, or ""
-  const char* vendor;   // that whose long sequences VendorPrefill does, or ""
+  const char* vendor;   // that whose long sequences the vendor's library carries out, or ""
   const ashlar_row* rows;
   int32_t row_count;
   const char* driver_file;  // is there when the kernel has the driver

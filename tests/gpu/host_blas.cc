@@ -40,6 +40,5 @@ class HostBlas final : public Blas {
 
 std::unique_ptr<Blas> OpenBlas() { return std::make_unique<HostBlas>(); }
 std::unique_ptr<Prefill> OpenPrefill(int) { return nullptr; }
-std::unique_ptr<Prefill> OpenVendorPrefill() { return nullptr; }
 
 }  // namespace ashlar::gpu_kernels

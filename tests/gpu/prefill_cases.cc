@@ -183,7 +183,7 @@ void PrefillCase(const Context& c) {
   for (float value : want) largest = std::max(largest, std::fabs(double{value}));
   const std::vector<double> tolerance(want.size(),
                                       largest * (p.view.dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7));
-  for (const char* suffix : {"_PAGED", "_HOPPER"}) {
+  for (const char* suffix : {"_PAGED", "_HOPPER", "_CUDNN"}) {
     const int row = RowNamed(c.plugin, suffix);
     if (row < 0 || (large && row == portable)) continue;
     c.report.Compare(std::string(c.op) + " " + c.plugin.table().rows[row].name, p.text,
