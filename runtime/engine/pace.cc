@@ -13,7 +13,7 @@ constexpr double kMostGrowth = 1.5;      // over what is known: more is a pause 
 constexpr double kFading = 0.999;        // a step, of what that step does not show
 constexpr double kFaded = 0.6;           // what is left of it at least
 constexpr double kMostSure = 0.9;        // of what a step is expected to take
-constexpr double kSurer = 0.01;          // by each step that did not wait too long
+constexpr double kSurer = 0.05;          // by each step that did not wait too long
 constexpr double kHostSeconds = 0.5e-3;  // from a step's start until the device has work of it
 constexpr double kLeastSpare = 0.1e-3;   // less is not worth a sleep
 
