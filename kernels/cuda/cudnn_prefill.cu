@@ -12,7 +12,7 @@ namespace ashlar::gpu_kernels {
 namespace {
 
 constexpr int kGatherThreads = 256;
-constexpr int kMostSequences = 64;
+constexpr int kMostSequences = 64;  // that may be long: the library launches blocks for all
 
 struct GatherParams {
   AttentionParams attention;
@@ -25,7 +25,7 @@ struct GatherParams {
 
 // Versions of the library multiply values after a sequence's last by weights of zero, up to a
 // multiple of 128 tokens: those of its last block become zeros, and for blocks after it that one
-// stands. Of no sequence are they anything yet.
+// stands. No sequence has anything there yet.
 GPU_DEVICE void ClearUnseen(const ashlar_kv_view& kv, int32_t block, int seen) {
   const int vectors = kv.head_dim * 2 / 16, unseen = kv.block_tokens - seen;
   for (int i = gpu::ThreadX(); i < unseen * kv.kv_heads * vectors; i += kGatherThreads) {
@@ -44,18 +44,17 @@ GPU_KERNEL void GPU_BOUNDS(kGatherThreads, 1) GatherKernel(const GatherParams p)
   int slot = 0;
   for (int s = 0; s < a.sequences && slot < p.slots; ++s) {
     const int begin = a.query_start[s], tokens = a.query_start[s + 1] - begin;
-    if (tokens == 0 || (p.attention.only_long && tokens * p.attention.group <= kTile)) continue;
     const int context = a.context[s];
-    const int blocks = (context + a.kv.block_tokens - 1) / a.kv.block_tokens;
+    if (tokens == 0 || context == 0) continue;  // idle
+    if (p.attention.only_long && tokens * p.attention.group <= kTile) continue;
+    const int last = (context - 1) / a.kv.block_tokens;
     const int32_t* const table = a.block_table + s * a.table_stride;
     for (int i = gpu::ThreadX(); i < p.table_blocks; i += kGatherThreads) {
-      const int last = blocks > 0 ? blocks - 1 : 0;
-      p.tables[slot * p.table_blocks + i] = blocks > 0 ? table[i < last ? i : last] : 0;
+      p.tables[slot * p.table_blocks + i] = table[i < last ? i : last];
     }
-    if (blocks > 0)
-      ClearUnseen(a.kv, table[blocks - 1], context - (blocks - 1) * a.kv.block_tokens);
+    ClearUnseen(a.kv, table[last], context - last * a.kv.block_tokens);
     if (gpu::ThreadX() == 0) {
-      p.tokens[slot] = context > 0 ? tokens : 0;
+      p.tokens[slot] = tokens;
       p.contexts[slot] = context;
       p.q_begins[slot] = begin * p.q_token;
       p.out_begins[slot] = begin * p.out_token;

@@ -40,6 +40,7 @@ class ProductSums {
     for (int i = 0; i < kStrips; ++i) Unfold(sum[i], whole[i]);
     if (quarter_ >= 2) return;
     float* at = kept_ + turn_ * kProductWaves * l_.sum_pitch + strip * strip_floats_;
+    // Decided once: others wait for each load that a sum would need ahead of it.
     const auto keep = [&](auto put) {
 #pragma unroll
       for (int i = 0; i < kStrips; ++i) {

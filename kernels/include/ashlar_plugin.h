@@ -220,7 +220,8 @@ typedef struct ashlar_qkv_prepare {
  * that no visible key needs are never read. On a device with memory of its own a sequence of
  * context 0 is idle: it has one query token, whose rows of `out` stay as they were. The arrays of
  * this op and of qkv_prepare, and what the cache holds of keys before the step's own, have been
- * there since the last copy_in: a plugin may read them before the ops ahead have ended. */
+ * there since the last copy_in: a plugin may read them before the ops ahead have ended. It may write
+ * values of a sequence's last block past its context, and nothing else of the cache. */
 typedef struct ashlar_attention {
   ashlar_tensor q;   /* [tokens, q_heads, head_dim] */
   ashlar_tensor out; /* [tokens, q_heads, head_dim_v] */
