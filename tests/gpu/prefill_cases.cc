@@ -134,8 +134,13 @@ int RowNamed(const Side& side, const std::string& suffix) {
   return -1;
 }
 
+struct Result {
+  std::vector<float> out;
+  std::vector<uint16_t> arena;  // as the op has left it
+};
+
 // Queries and results in the cache's type, or in float32 as the reference takes them.
-std::vector<float> Run(const Side& side, int row, const PrefillProblem& p, ashlar_dtype dtype) {
+Result Run(const Side& side, int row, const PrefillProblem& p, ashlar_dtype dtype) {
   const auto count = static_cast<int64_t>(p.q.size());
   std::vector<float> q(p.q.size());
   for (int64_t i = 0; i < count; ++i) q[size_t(i)] = LoadAs(p.view.dtype, p.q.data(), i);
@@ -163,31 +168,72 @@ std::vector<float> Run(const Side& side, int row, const PrefillProblem& p, ashla
   a.scale = 1 / std::sqrt(static_cast<float>(p.view.head_dim));
   a.window = p.window;
   side.Must(side.table().attention(side.device(), side.stream(), row, &a));
-  if (wide) return out32.Read();
+  if (wide) return {out32.Read(), {}};
   const std::vector<uint16_t> bits = out16.Read();
   std::vector<float> out(bits.size());
   for (int64_t i = 0; i < count; ++i) out[size_t(i)] = LoadAs(dtype, bits.data(), i);
-  return out;
+  return {out, arena.Read()};
+}
+
+// The cache with zeros where an op may write them: values of last blocks past their contexts.
+std::vector<uint16_t> Cleared(const PrefillProblem& p) {
+  const ashlar_kv_view& kv = p.view;
+  std::vector<uint16_t> arena = p.arena;
+  for (size_t s = 0; s < p.contexts.size(); ++s) {
+    const int last = (p.contexts[s] - 1) / kv.block_tokens;
+    const int64_t block = p.table[s * static_cast<size_t>(p.table_stride) + size_t(last)];
+    for (int at = p.contexts[s]; at < (last + 1) * kv.block_tokens; ++at) {
+      for (int head = 0; head < kv.kv_heads; ++head) {
+        const int64_t entry = block * kv.block_stride + head * kv.head_stride +
+                              at % kv.block_tokens * kv.token_stride;
+        std::fill_n(arena.begin() + entry / 2 + kv.head_dim, kv.head_dim, uint16_t{0});
+      }
+    }
+  }
+  return arena;
+}
+
+// Whether the stand-in for the vendor's library (host_sdpa.cc) has something of this to clear.
+bool StandInClears(const PrefillProblem& p) {
+  const ashlar_kv_view& kv = p.view;
+  if (p.window > 0 || kv.head_dim > 128 || kv.block_tokens == 48) return false;
+  for (size_t s = 0; s < p.contexts.size(); ++s) {
+    const bool is_long = p.Queries(s) * p.q_heads / kv.kv_heads > 16;
+    if (is_long && p.contexts[s] % kv.block_tokens != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void PrefillCase(const Context& c) {
   // Whatever has no graphs is the host executor, which large problems would take minutes.
-  const bool large = c.plugin.table().graph_begin != nullptr && c.random.Chance(0.5);
+  const bool on_host = c.plugin.table().graph_begin == nullptr;
+  const bool large = !on_host && c.random.Chance(0.5);
   const PrefillProblem p = MakePrefill(c.random, large);
   const int portable = RowNamed(c.plugin, "_PAGED");
   const std::vector<float> want =
-      large ? Run(c.plugin, portable, p, p.view.dtype) : Run(c.reference, 0, p, ASHLAR_F32);
+      (large ? Run(c.plugin, portable, p, p.view.dtype) : Run(c.reference, 0, p, ASHLAR_F32)).out;
   double largest = 1;
   for (float value : want) largest = std::max(largest, std::fabs(double{value}));
   const std::vector<double> tolerance(want.size(),
                                       largest * (p.view.dtype == ASHLAR_F16 ? 0x1p-10 : 0x1p-7));
+  const std::vector<uint16_t> cleared = Cleared(p);
   for (const char* suffix : {"_PAGED", "_HOPPER", "_CUDNN"}) {
     const int row = RowNamed(c.plugin, suffix);
     if (row < 0 || (large && row == portable)) continue;
-    c.report.Compare(std::string(c.op) + " " + c.plugin.table().rows[row].name, p.text,
-                     Run(c.plugin, row, p, p.view.dtype), want, tolerance);
+    const std::string name = std::string(c.op) + " " + c.plugin.table().rows[row].name;
+    const Result got = Run(c.plugin, row, p, p.view.dtype);
+    c.report.Compare(name, p.text, got.out, want, tolerance);
+    const bool clears = got.arena != p.arena;
+    bool left = true;
+    for (size_t i = 0; clears && i < p.arena.size(); ++i) {
+      left = left && (got.arena[i] == p.arena[i] || got.arena[i] == cleared[i]);
+    }
+    const bool vendor = std::string(suffix) == "_CUDNN";
+    c.report.Expect(left && (vendor || !clears), c.op + std::string(" cache"), p.text);
+    if (!vendor || !on_host) continue;
+    c.report.Expect(clears == StandInClears(p), c.op + std::string(" by the library"), p.text);
   }
 }
 
