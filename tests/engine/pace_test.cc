@@ -173,6 +173,14 @@ TEST(Pace, WaitsAgainAfterStepsThatWereLate) {
   EXPECT_NEAR(pace.Spare({32, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-6);
 }
 
+TEST(Pace, OneLateStepIsForgottenInTen) {
+  Pace pace = Sure(Learned(5e-3, 2e-5));
+  pace.NoteSpare(false);
+  EXPECT_LT(pace.Spare({32, 0, 0}, 0), 2e-3);
+  for (int i = 0; i < 10; ++i) pace.NoteSpare(true);
+  EXPECT_NEAR(pace.Spare({32, 0, 0}, 0), 0.9 * 5e-3 - 0.5e-3, 1e-6);
+}
+
 TEST(Pace, StepsThatBecomeShorterAreSoonKnown) {
   Pace pace = Sure(Pace());
   for (int i = 0; i < 100; ++i) Period(pace, 20e-3, 0.1e-3);
