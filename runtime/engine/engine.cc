@@ -66,7 +66,7 @@ void Engine::Impl::Loop() {
     } else if (worker->idle() && checks && Clock::now() - checked >= check_every) {
       Watch([this] { return idle_check(); });
       checked = Clock::now();
-    } else if (worker->Spare().count() == 0) {  // or others may come before the next step
+    } else if (worker->Spare().count() == 0) {  // or one may come before the next step
       Watch([this] { return worker->Step(); });
     }
     Publish();

@@ -31,7 +31,7 @@ bool Scheduler::CanEverFit(const Sequence& sequence) const {
 }
 
 bool Scheduler::TakesMore() const {
-  return !admission_blocked_ && running() + waiting() < limits_.sequences &&
+  return waiting_.empty() && !admission_blocked_ && running() < limits_.sequences &&
          std::ranges::all_of(running_, [](const auto& one) { return one->remaining() <= 1; });
 }
 
