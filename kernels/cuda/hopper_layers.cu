@@ -7,6 +7,21 @@
 namespace ashlar::gpu_kernels {
 namespace {
 
+// Blocks that attend for one token's KV head. More finish sooner; fewer leave others to the heads
+// of further tokens.
+template <class W>
+using One = hopper::LayersOf<W, 8>;
+template <class W>
+using Several = hopper::LayersOf<W, 4>;
+
+// Calls body(the kernels for such a step).
+template <class Body>
+auto WithKernels(const LayersParams& p, Body body) {
+  const bool f8 = p.weights == ASHLAR_F8_E4M3;
+  if (p.tokens > 1) return f8 ? body(Several<F8>{}) : body(Several<BF16>{});
+  return f8 ? body(One<F8>{}) : body(One<BF16>{});
+}
+
 class HopperLayers final : public FusedLayers {
  public:
   static std::unique_ptr<FusedLayers> Open(int device) {
@@ -14,7 +29,8 @@ class HopperLayers final : public FusedLayers {
     if (!hopper::RunsOn(device) || gpu::ReadFacts(device, &facts) != gpu::kSuccess) return nullptr;
     std::unique_ptr<HopperLayers> layers(new HopperLayers);
     const int64_t shared = facts.shared_bytes;
-    const int eights = One::CountClusters(shared), fours = Several::CountClusters(shared);
+    const int eights = One<BF16>::CountClusters(shared),
+              fours = Several<BF16>::CountClusters(shared);
     for (const int blocks : {8 * eights, 4 * fours}) {
       // With fewer, too much of the device would be idle.
       if (5 * blocks < 4 * facts.multiprocessors || blocks > hopper::kMostWordBlocks) {
@@ -30,18 +46,17 @@ class HopperLayers final : public FusedLayers {
 
   bool Takes(const LayersParams& p) const override {
     return hopper::RefusesProducts(p) == nullptr && hopper::TakesAttention(p) && IsFaster(p) &&
-           (p.tokens == 1 ? One::Fits(one_, p) : Several::Fits(several_, p));
+           WithKernels(p, [&](auto kernels) { return kernels.Fits(LaunchOf(p), p); });
   }
 
   gpu::Error Launch(gpu::Stream stream, const LayersParams& p) override {
-    return p.tokens == 1 ? One::Launch(one_, stream, p) : Several::Launch(several_, stream, p);
+    return WithKernels(p, [&](auto kernels) { return kernels.Launch(LaunchOf(p), stream, p); });
   }
 
  private:
-  // Blocks that attend for one token's KV head. More finish sooner; fewer leave others to the heads
-  // of further tokens.
-  using One = hopper::LayersRanks<8>;
-  using Several = hopper::LayersRanks<4>;
+  const hopper::LayersLaunch& LaunchOf(const LayersParams& p) const {
+    return p.tokens == 1 ? one_ : several_;
+  }
 
   // Than the layers' ops, as measured on an H200 (docs/benchmarks.md): memory brings no weights
   // while blocks attend for several tokens. In a captured step max_context is what its tables
@@ -55,7 +70,7 @@ class HopperLayers final : public FusedLayers {
     if (int64_t{p.tokens} * p.attention.max_context > kMostKeys) return false;
     int64_t bytes = 0;
     for (const ProductShape& shape : p.product) bytes += shape.rows * shape.pitch * 2;
-    return p.tokens == 2 || bytes >= kLargeLayer;
+    return p.tokens == 2 || (p.weights == ASHLAR_BF16 && bytes >= kLargeLayer);
 #endif
   }
 

@@ -17,7 +17,7 @@ inline constexpr int kAttentionBytes =
 
 #if defined(ASHLAR_HOPPER)
 
-template <class Stored, int kHeadDim, int kRanks>
+template <class W, class Stored, int kHeadDim, int kRanks>
 GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayout& layout) {
   using enum gpu_kernels::LayerProduct;
   using Attention = LayerAttention<Stored, kHeadDim, kRanks>;
@@ -25,7 +25,7 @@ GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayo
   uint64_t* const values = ValuesOf(p.words);
   Attention attention(p, values + layout.words.qkv, values + layout.words.x[kOutput],
                       *reinterpret_cast<typename Attention::Shared*>(shared));
-  LayerProducts products(p, layout, shared + kAttentionBytes<Stored, kHeadDim, kRanks>);
+  LayerProducts<W> products(p, layout, shared + kAttentionBytes<Stored, kHeadDim, kRanks>);
   products.Start();
   attention.Start();
   gpu::WaitForPrevious();
@@ -50,12 +50,12 @@ GPU_DEVICE void RunLayers(const gpu_kernels::LayersParams& p, const ProductsLayo
 
 #endif
 
-template <class Stored, int kHeadDim, int kRanks>
+template <class W, class Stored, int kHeadDim, int kRanks>
 GPU_KERNEL void GPU_BOUNDS(kProductThreads, 1)
     LayersKernel(GPU_GRID_CONSTANT const gpu_kernels::LayersParams params,
                  GPU_GRID_CONSTANT const ProductsLayout layout) {
 #if defined(ASHLAR_HOPPER)
-  RunLayers<Stored, kHeadDim, kRanks>(params, layout);
+  RunLayers<W, Stored, kHeadDim, kRanks>(params, layout);
 #endif
 }
 

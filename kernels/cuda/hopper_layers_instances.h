@@ -1,4 +1,4 @@
-// The kernels of hopper_layers_launch.h for clusters of one size.
+// The kernels of hopper_layers_launch.h for weights of one type and clusters of one size.
 #pragma once
 
 #include "hopper_layers.h"
@@ -6,7 +6,7 @@
 
 namespace ashlar::hopper {
 
-template <class Stored, int kHeadDim, int kRanks>
+template <class W, class Stored, int kHeadDim, int kRanks>
 struct LayersInstance {
   static constexpr int kAttention = kAttentionBytes<Stored, kHeadDim, kRanks>;
 
@@ -19,37 +19,39 @@ struct LayersInstance {
     const ProductsLayout layout = LayOut(launch, p);
     return LaunchClusters(stream, kRanks, {launch.clusters * kRanks}, kProductThreads,
                           static_cast<size_t>(kAttention + layout.all), true,
-                          LayersKernel<Stored, kHeadDim, kRanks>, p, layout);
+                          LayersKernel<W, Stored, kHeadDim, kRanks>, p, layout);
   }
 };
 
 // Calls body(the instance for such a launch).
-template <int kRanks, class Body>
+template <class W, int kRanks, class Body>
 auto WithLayersInstance(const gpu_kernels::LayersParams& p, Body body) {
   using namespace gpu_kernels;
   const bool f8 = p.prepare.kv.dtype == ASHLAR_F8_E4M3;
   if (p.prepare.kv.head_dim == 128) {
-    return f8 ? body(LayersInstance<F8, 128, kRanks>{}) : body(LayersInstance<BF16, 128, kRanks>{});
+    return f8 ? body(LayersInstance<W, F8, 128, kRanks>{})
+              : body(LayersInstance<W, BF16, 128, kRanks>{});
   }
-  return f8 ? body(LayersInstance<F8, 64, kRanks>{}) : body(LayersInstance<BF16, 64, kRanks>{});
+  return f8 ? body(LayersInstance<W, F8, 64, kRanks>{})
+            : body(LayersInstance<W, BF16, 64, kRanks>{});
 }
 
-template <int kRanks>
-int LayersRanks<kRanks>::CountClusters(int64_t shared_bytes) {
+template <class W, int kRanks>
+int LayersOf<W, kRanks>::CountClusters(int64_t shared_bytes) {
   return hopper::CountClusters(kRanks, kProductThreads, static_cast<size_t>(shared_bytes),
-                               LayersKernel<gpu_kernels::BF16, 128, kRanks>);
+                               LayersKernel<W, gpu_kernels::BF16, 128, kRanks>);
 }
 
-template <int kRanks>
-bool LayersRanks<kRanks>::Fits(const LayersLaunch& launch, const gpu_kernels::LayersParams& p) {
-  return WithLayersInstance<kRanks>(
+template <class W, int kRanks>
+bool LayersOf<W, kRanks>::Fits(const LayersLaunch& launch, const gpu_kernels::LayersParams& p) {
+  return WithLayersInstance<W, kRanks>(
       p, [&](auto instance) { return instance.LayOut(launch, p).stages > 0; });
 }
 
-template <int kRanks>
-gpu::Error LayersRanks<kRanks>::Launch(const LayersLaunch& launch, gpu::Stream stream,
+template <class W, int kRanks>
+gpu::Error LayersOf<W, kRanks>::Launch(const LayersLaunch& launch, gpu::Stream stream,
                                        const gpu_kernels::LayersParams& p) {
-  return WithLayersInstance<kRanks>(
+  return WithLayersInstance<W, kRanks>(
       p, [&](auto instance) { return instance.Launch(launch, stream, p); });
 }
 

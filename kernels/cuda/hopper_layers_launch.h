@@ -1,4 +1,4 @@
-// Launches of LayersKernel, in clusters of 8 blocks or of 4.
+// Launches of LayersKernel, for weights of BF16 or F8, in clusters of 8 blocks or of 4.
 #pragma once
 
 #include "gpu/layers.h"
@@ -10,8 +10,8 @@ struct LayersLaunch {
   int64_t shared_bytes;  // of a block
 };
 
-template <int kRanks>
-struct LayersRanks {
+template <class W, int kRanks>
+struct LayersOf {
   static int CountClusters(int64_t shared_bytes);
   // Whether a block has room; the rest is for the caller to ask.
   static bool Fits(const LayersLaunch& launch, const gpu_kernels::LayersParams& p);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/number.h"
 #include "hopper_words.h"
 
 namespace ashlar::hopper {
@@ -17,7 +18,13 @@ inline constexpr int kStageBytes = kStripRows * kSliceBytes;  // a slice of a st
 inline constexpr int kMostStages = 16;                        // of a wave's ring
 inline constexpr int kLeastStages = 4;                        // as many are multiplied at once
 
-inline constexpr int kPassSlices = 4;  // whose x a wave keeps in registers at a time
+// Of weights that are stored as W.
+template <class W>
+inline constexpr int kSliceValues = kSliceBytes / int{sizeof(W)};
+inline constexpr int kPassValues = 512;  // whose x a wave keeps in registers at a time
+inline constexpr int kNormValues = 128;  // of which it brings the norm's weights at once
+template <class W>
+inline constexpr int kPassSlices = kPassValues / kSliceValues<W>;
 
 // Of one product. A strip of gates is one of out, and so is that of the ups beside it.
 struct ProductShare {
@@ -47,7 +54,7 @@ inline const char* RefusesProducts(const gpu_kernels::LayersParams& p) {
     const int rows = i == kGateUp ? 2 * kStripRows : kStripRows;
     if (shape.rows < rows || shape.rows % rows != 0) return "rows of out come in eights";
     if (shape.cols < 64 || shape.cols % 64 != 0) return "columns come in sixty-fours";
-    if (shape.pitch < shape.cols || shape.pitch * 2 % 64 != 0) {
+    if (shape.pitch < shape.cols || shape.pitch * ElementBytes(p.weights) % 64 != 0) {
       return "rows of the weight are of whole 64 bytes";
     }
   }
@@ -68,6 +75,7 @@ inline ProductsLayout LayOutProducts(const gpu_kernels::LayersParams& p, int blo
   const auto up = [](int64_t value, int64_t step) {
     return static_cast<int>((value + step - 1) / step);
   };
+  const int value_bytes = ElementBytes(p.weights), slice_values = kSliceBytes / value_bytes;
   const int token_bytes = kProductWaves * p.tokens * kStripRows * int{sizeof(float)};
   ProductsLayout l;
   int strips = 0;  // of the weight, in the largest group
@@ -77,7 +85,7 @@ inline ProductsLayout LayOutProducts(const gpu_kernels::LayersParams& p, int blo
     ProductShare& share = l.share[i];
     share.each = all / blocks;
     share.more = all % blocks;
-    share.slices = up(shape.pitch * 2, kSliceBytes);
+    share.slices = up(shape.pitch, slice_values);
     const int most = share.each + (share.more > 0 ? 1 : 0);
     const int groups = up(int64_t{most} * matrices * token_bytes, kMostSumBytes);
     share.group = up(most, groups);
@@ -88,8 +96,8 @@ inline ProductsLayout LayOutProducts(const gpu_kernels::LayersParams& p, int blo
   while (kProductThreads >> l.token_bits < p.tokens) --l.token_bits;
   l.words = PlaceWords(p);
   const int slices = std::max(l.share[kQkv].slices, l.share[kGateUp].slices);
-  const int normed = std::min(up(slices, kProductWaves), kPassSlices);
-  l.norm_bytes = normed * kSliceBytes / 2 * int{sizeof(float)};
+  const int normed = std::min(up(slices, kProductWaves) * slice_values, 2 * kNormValues);
+  l.norm_bytes = normed * int{sizeof(float)};
   const int norms = kProductWaves * l.norm_bytes;
   const int sums = 2 * kProductWaves * l.sum_pitch * int{sizeof(float)};
   const int squares = 2 * kProductWaves * kMostLayerTokens * int{sizeof(float)};

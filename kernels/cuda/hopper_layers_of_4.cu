@@ -2,6 +2,6 @@
 
 namespace ashlar::hopper {
 
-template struct LayersRanks<4>;
+template struct LayersOf<gpu_kernels::BF16, 4>;
 
 }  // namespace ashlar::hopper

@@ -2,6 +2,6 @@
 
 namespace ashlar::hopper {
 
-template struct LayersRanks<8>;
+template struct LayersOf<gpu_kernels::BF16, 8>;
 
 }  // namespace ashlar::hopper

@@ -3,7 +3,6 @@
 // products and layers and without regard to what other waves and blocks do.
 #pragma once
 
-#include "gpu/number.h"
 #include "hopper_layers_layout.h"
 
 namespace ashlar::hopper {
@@ -54,6 +53,7 @@ GPU_DEVICE void WaitAllBut(int left) {
 // A wave's ring. The order of stages within a product: slices of a pass, strips of a group (a strip
 // of gates, then that of its ups), passes over k, groups. Of each product a wave that has no slice
 // and a block that has no strip ask for nothing.
+template <class W>
 class WeightRing {
  public:
   GPU_DEVICE WeightRing(const gpu_kernels::LayersParams& params, const ProductsLayout& layout,
@@ -151,8 +151,8 @@ class WeightRing {
     OpenPass();
   }
 
-  GPU_DEVICE int64_t RowBytes() const { return p_.product[product_].pitch * 2; }
-  GPU_DEVICE int PassSlicesLeft() const { return Least(kPassSlices, own_ - pass_); }
+  GPU_DEVICE int64_t RowBytes() const { return p_.product[product_].pitch * int64_t{sizeof(W)}; }
+  GPU_DEVICE int PassSlicesLeft() const { return Least(kPassSlices<W>, own_ - pass_); }
 
   GPU_DEVICE void OpenPass() {
     strips_ = Least(l_.share[product_].group, end_ - first_) << Gated(product_);
@@ -173,7 +173,7 @@ class WeightRing {
       ups_ = !ups_;
       return;
     }
-    pass_ += kPassSlices;
+    pass_ += kPassSlices<W>;
     if (pass_ >= own_) {
       pass_ = 0;
       first_ += l_.share[product_].group;

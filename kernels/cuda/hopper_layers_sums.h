@@ -9,6 +9,7 @@
 
 #include "gpu/activation.h"
 #include "gpu/number.h"
+#include "hopper_layers_matrix.h"
 #include "hopper_layers_ring.h"
 
 namespace ashlar::hopper {
@@ -16,6 +17,7 @@ namespace ashlar::hopper {
 #if defined(ASHLAR_HOPPER)
 
 // Of products "folded" as MultiplyFolded (hopper_layers_matrix.h) leaves them.
+template <class W>
 class ProductSums {
  public:
   GPU_DEVICE ProductSums(const gpu_kernels::LayersParams& params, const ProductsLayout& layout,
@@ -94,14 +96,16 @@ class ProductSums {
           value += At(part + w * step);
           up += At(part + w * step + strip_floats_);
         }
-        value.low = Gate(value.low * scale, up.low * scale);
-        value.high = Gate(value.high * scale, up.high * scale);
+        const Two by = Scaled(scale, around_.by), up_by = Scaled(scale, around_.up_by);
+        value.low = Gate(value.low * by.low, up.low * up_by.low);
+        value.high = Gate(value.high * by.high, up.high * up_by.high);
       } else {
 #pragma unroll
         for (int w = 0; w < kProductWaves; ++w) value += At(part + w * step);
         const uint32_t before = around_.before;
-        value.low = value.low * scale + around_.add.low + FromBits(before << 16);
-        value.high = value.high * scale + around_.add.high + FromBits(before & 0xffff0000u);
+        const Two by = Scaled(scale, around_.by);
+        value.low = value.low * by.low + around_.add.low + FromBits(before << 16);
+        value.high = value.high * by.high + around_.add.high + FromBits(before & 0xffff0000u);
       }
       const uint32_t pair = Pack<BF16>(value.low, value.high);
       WriteWord(around_.to, pair, round);
@@ -130,7 +134,7 @@ class ProductSums {
     int part = 0;     // of a wave's sums, in floats
     float share = 0;  // of a column in the mean of squares; 0 without a norm
     uint64_t* to = nullptr;
-    Two add;
+    Two add, by, up_by;   // by: scales of rows, where weights have some
     uint32_t before = 0;  // of the hidden states
   };
 
@@ -170,6 +174,12 @@ class ProductSums {
     }
   }
 
+  // What sums of products are multiplied by: the norm's scale, and the rows'.
+  GPU_DEVICE static Two Scaled(float scale, const Two& rows) {
+    if constexpr (sizeof(W) == 2) return {scale, scale};
+    return {scale * rows.low, scale * rows.high};
+  }
+
   GPU_DEVICE float ScaleOf(int token) const {
     if (around_.share == 0) return 1;
     float total = 0;
@@ -204,6 +214,11 @@ class ProductSums {
     if (product == kQkv && places.bias[0] != nullptr) found.add = At(places.bias[0] + e.row);
     if (product == kOutput && places.bias[1] != nullptr) found.add = At(places.bias[1] + e.row);
     if (Adds(product)) found.before = *HiddenOf(e);
+    if constexpr (sizeof(W) == 1) {
+      const float* const scales = places.scale[product] + e.row;
+      found.by = At(scales);
+      if (gated != 0) found.up_by = At(scales + cols);
+    }
     return found;
   }
 };

@@ -72,9 +72,10 @@ bool AreAligned(const ashlar_layer& l) {
   return all % 16 == 0;
 }
 
-bool HasWeight(const ashlar_projection& p) {
+ashlar_dtype WeightType(const ashlar_layer& l) { return l.qkv.weight->parts[0].dtype; }
+bool HasWeight(const ashlar_projection& p, ashlar_dtype dtype) {
   const ashlar_weight& weight = *p.weight;
-  return weight.parts.size() == 1 && weight.parts[0].dtype == ASHLAR_BF16 && weight.cols % 64 == 0;
+  return weight.parts.size() == 1 && weight.parts[0].dtype == dtype && weight.cols % 64 == 0;
 }
 
 // Whether all but the places of LayerPlaces is as in the first layer.
@@ -101,9 +102,11 @@ bool IsLike(const ashlar_layer& first, const ashlar_layer& l) {
 
 bool Fits(std::span<const ashlar_layer> layers) {
   const ashlar_layer& first = layers[0];
+  const ashlar_dtype dtype = WeightType(first);
+  if (dtype != ASHLAR_BF16 && dtype != ASHLAR_F8_E4M3) return false;
   return std::all_of(layers.begin(), layers.end(), [&](const ashlar_layer& l) {
     return std::all_of(kProducts.begin(), kProducts.end(),
-                       [&](const auto product) { return HasWeight(l.*product); }) &&
+                       [&](const auto product) { return HasWeight(l.*product, dtype); }) &&
            IsChain(l) && AreAligned(l) && IsLike(first, l);
   });
 }
@@ -115,6 +118,7 @@ LayerPlaces PlacesOf(const ashlar_layer& l) {
   for (size_t i = 0; i < kProducts.size(); ++i) {
     const ashlar_weight::Part& part = (l.*kProducts[i]).weight->parts[0];
     places.weight[i] = part.data;
+    places.scale[i] = part.scales;
   }
   places.norm[0] = Floats(l.qkv.norm), places.norm[1] = Floats(l.gate_up.norm);
   places.bias[0] = Floats(l.qkv.bias), places.bias[1] = Floats(l.output.bias);
@@ -133,6 +137,7 @@ LayersParams MakeParams(std::span<const ashlar_layer> layers, uint32_t* words) {
   LayersParams p{};
   p.layers = static_cast<int>(layers.size());
   p.tokens = first.attention.sequences;
+  p.weights = WeightType(first);
   for (size_t i = 0; i < kProducts.size(); ++i) {
     const ashlar_projection& a = first.*kProducts[i];
     p.product[i] = {static_cast<int>(a.weight->rows), static_cast<int>(a.weight->cols),

@@ -23,7 +23,8 @@ struct ProductShape {
 
 // What differs from layer to layer.
 struct LayerPlaces {
-  const void* weight[kLayerProducts];  // bfloat16, gates before ups
+  const void* weight[kLayerProducts];  // gates before ups
+  const float* scale[kLayerProducts];  // f32 [rows], what float8 rows are multiplied by, or NULL
   const float* norm[2];                // f32 [hidden], ahead of kQkv and of kGateUp
   const float* bias[2];                // f32 [rows] of kQkv and of kOutput, or NULL
   const float *q_norm, *k_norm;        // f32 [head_dim], or NULL
@@ -39,6 +40,7 @@ struct LayerPlaces {
 // kOutput and kDown are added to and leave their answer in.
 struct LayersParams {
   int layers, tokens;
+  ashlar_dtype weights;  // of all products: bfloat16 or float8
   ProductShape product[kLayerProducts];
   float eps;
   ashlar_activation activation;

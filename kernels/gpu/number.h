@@ -157,6 +157,34 @@ GPU_DEVICE EightF8 PackEightF8(const float* from, float factor) {
   return eight;
 }
 
+// Two BF16, the halves of a word, times a power of two.
+GPU_BOTH uint32_t TimesPower(uint32_t pair, float power) {
+  const uint32_t both = (ToBits(power) & 0xffff0000u) | ToBits(power) >> 16;
+#if defined(GPU_PTX)
+  uint32_t product;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(product) : "r"(pair), "r"(both), "r"(0x80008000u));
+  return product;
+#else
+  return Pack<BF16>(FromBits(pair << 16) * FromBits(both << 16),
+                    FromBits(pair & 0xffff0000u) * FromBits(both << 16));
+#endif
+}
+
+// The larger magnitude of each half of two words of BF16, of any sign; NaNs are passed over.
+GPU_BOTH uint32_t LargerBF16(uint32_t a, uint32_t b) {
+#if defined(GPU_PTX)
+  uint32_t larger;
+  asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+#else
+  const auto half = [](uint32_t x, uint32_t y) {
+    x &= 0x7fffu, y &= 0x7fffu;
+    return x > 0x7f80u ? y : y > 0x7f80u ? x : x > y ? x : y;
+  };
+  return half(a, b) | half(a >> 16, b >> 16) << 16;
+#endif
+}
+
 // The four F8 values of a word as F16, which holds them exactly: the first two in `low`.
 GPU_BOTH void Widen(uint32_t word, uint32_t& low, uint32_t& high) {
 #if defined(GPU_PTX) && __CUDA_ARCH__ >= 890

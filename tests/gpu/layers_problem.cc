@@ -9,9 +9,10 @@ namespace ashlar::gpu_test {
 namespace {
 
 // Rows of a length of one, nearly.
-LayerMatrix MakeMatrix(Random& random, std::vector<int64_t> rows, int64_t cols) {
+LayerMatrix MakeMatrix(Random& random, std::vector<int64_t> rows, int64_t cols, bool f8) {
   LayerMatrix m;
   m.desc.cols = cols;
+  m.desc.fp8 = f8 ? 1 : 0;
   for (int64_t count : rows) {
     m.desc.dtype[m.desc.parts] = ASHLAR_BF16;
     m.desc.rows[m.desc.parts++] = count;
@@ -71,10 +72,11 @@ std::vector<float> NearOne(Random& random, int64_t count) {
 LayerValues MakeLayer(Random& random, const LayersProblem& p, bool biases, bool head_norms) {
   const int64_t dim = p.cache.view.head_dim, q = p.q_heads * dim, kv = p.cache.view.kv_heads * dim;
   LayerValues layer;
-  layer.weight[kQkv] = MakeMatrix(random, {q, kv, kv}, p.hidden);
-  layer.weight[kOutput] = MakeMatrix(random, {p.hidden}, q);
-  layer.weight[kGateUp] = MakeMatrix(random, {p.wide, p.wide}, p.hidden);
-  layer.weight[kDown] = MakeMatrix(random, {p.hidden}, p.wide);
+  const bool f8 = p.float8_weights;
+  layer.weight[kQkv] = MakeMatrix(random, {q, kv, kv}, p.hidden, f8);
+  layer.weight[kOutput] = MakeMatrix(random, {p.hidden}, q, f8);
+  layer.weight[kGateUp] = MakeMatrix(random, {p.wide, p.wide}, p.hidden, f8);
+  layer.weight[kDown] = MakeMatrix(random, {p.hidden}, p.wide, f8);
   for (std::vector<float>& norm : layer.norm) norm = NearOne(random, p.hidden);
   if (biases) layer.bias[0] = random.Normals(q + 2 * kv);
   if (biases && random.Chance(0.5)) layer.bias[1] = random.Normals(p.hidden);
@@ -132,6 +134,7 @@ LayersProblem MakeLayersProblem(const Context& c) {
   for (int i = 0; i < head_dim / 2; ++i) {
     p.inv_freq.push_back(std::pow(1e4f, -2.0f * static_cast<float>(i) / float(head_dim)));
   }
+  p.float8_weights = random.Chance(0.4);
   const bool biases = random.Chance(0.4), norms = random.Chance(0.5);
   const int64_t layers = whole ? 1 : random.Int(p.misfit == kScale ? 2 : 1, many ? 2 : 3);
   for (int64_t i = 0; i < layers; ++i) {
@@ -140,13 +143,14 @@ LayersProblem MakeLayersProblem(const Context& c) {
   if (p.misfit == kNone && random.Chance(0.3)) {
     p.first_call = static_cast<size_t>(random.Int(0, layers - 1));
   }
-  if (p.misfit == kWeight) p.layers.back().weight[kDown].desc.fp8 = 1;
+  if (p.misfit == kWeight) p.layers.back().weight[kDown].desc.fp8 ^= 1;
   p.x = Rounded(ASHLAR_BF16, random.Normals(p.tokens() * p.hidden));
   const char* misfits[] = {"", " tokens", " weight", " scale"};
   p.text = "layers " + std::to_string(layers) + " hidden " + std::to_string(p.hidden) + " wide " +
            std::to_string(p.wide) + " head " + std::to_string(head_dim) + " kv_heads " +
            std::to_string(kv_heads) + " group " + std::to_string(group) + " block " +
-           std::to_string(block_tokens) + NameOf(dtype) + (biases ? " bias" : "") +
+           std::to_string(block_tokens) + NameOf(dtype) +
+           (p.float8_weights ? " weights float8" : "") + (biases ? " bias" : "") +
            (norms ? " norms" : "");
   for (int context : p.context) p.text += " " + std::to_string(context);
   if (p.misfit != kNone) p.text += std::string(" misfit") + misfits[p.misfit];

@@ -37,6 +37,7 @@ struct LayersProblem {
   int active = 0;
   std::vector<LayerGroup> groups;
   std::vector<LayerValues> layers;
+  bool float8_weights = false;
   std::vector<float> x, inv_freq;
   ashlar_rope_style style = ASHLAR_ROPE_HALF;
   ashlar_activation activation = ASHLAR_SILU;

@@ -28,6 +28,8 @@ struct Case {
   bool bias = false;
   int pad = 0;               // elements of a row of the weight beyond cols
   int64_t room = 157 << 10;  // bytes
+  ashlar_dtype weights = ASHLAR_BF16;
+  float width = 1;  // deviation of what the first layer gets and of what attention hands on
 };
 
 std::string TextOf(const Case& c) {
@@ -35,7 +37,7 @@ std::string TextOf(const Case& c) {
          std::to_string(c.heads) + " intermediate " + std::to_string(c.intermediate) + " layers " +
          std::to_string(c.layers) + " tokens " + std::to_string(c.tokens) + " blocks " +
          std::to_string(c.blocks) + (c.bias ? " bias" : "") + " room " + std::to_string(c.room) +
-         " seed " + std::to_string(kSeed);
+         (c.weights == ASHLAR_F8_E4M3 ? " float8" : "") + " seed " + std::to_string(kSeed);
 }
 
 class Layers {
@@ -43,10 +45,11 @@ class Layers {
   explicit Layers(const Case& c) : case_(c), random_(kSeed) {
     params_.layers = c.layers;
     params_.tokens = c.tokens;
+    params_.weights = c.weights;
     params_.eps = 0.1f;
     params_.activation = c.activation;
-    hidden_ = Values(c.tokens * c.hidden, 1);
-    attended_ = Values(c.tokens * c.heads, 1);
+    hidden_ = Values(c.tokens * c.hidden, c.width);
+    attended_ = Values(c.tokens * c.heads, c.width);
     Shape(kQkv, c.qkv, c.hidden);
     Shape(kOutput, c.hidden, c.heads);
     Shape(kGateUp, 2 * c.intermediate, c.hidden);
@@ -83,7 +86,8 @@ class Layers {
         const auto at = size_t(token * rows + row);
         if (adds) sum.value += Load(before[at]);
         // Half a step of bfloat16, and sums in float.
-        const double step = std::ldexp(1, std::ilogb(std::fabs(sum.value) + sum.near) - 7);
+        const double size = std::max(std::fabs(sum.value) + sum.near, 0x1p-120);
+        const double step = std::ldexp(1, std::ilogb(size) - 7);
         const double near = step / 2 + sum.near;
         ASSERT_NEAR(Load(got[at]), sum.value, near * 1.001)
             << TextOf(case_) << ": layer " << layer << " product " << product << " token " << token
@@ -94,7 +98,11 @@ class Layers {
 
   void CheckAll() {
     std::vector<BF16> hidden = hidden_;
-    Run();
+    if (case_.weights == ASHLAR_F8_E4M3) {
+      Run<F8>();
+    } else {
+      Run<BF16>();
+    }
     if (::testing::Test::HasFatalFailure()) return;
     for (int layer = 0; layer < case_.layers; ++layer) {
       const std::vector<BF16>* got = &results_[size_t(layer * kLayerProducts)];
@@ -133,17 +141,20 @@ class Layers {
   }
 
   void Shape(int product, int rows, int cols) {
-    const int pitch = (cols + 31) / 32 * 32 + case_.pad;
+    const int pitch = (cols + 63) / 64 * 64 + case_.pad;
     params_.product[product] = {rows, cols, pitch};
   }
 
-  // Zeros beyond cols; no byte after the last row.
+  // Zeros beyond cols; no byte after the last row. Of float8 some are subnormal.
   const void* Weights(const ProductShape& shape) {
-    std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(shape.cols)));
-    auto stored = std::make_unique<gpu::Vector[]>(size_t(shape.rows * shape.pitch / 8));
+    const bool f8 = case_.weights == ASHLAR_F8_E4M3;
+    const float deviation = 1 / std::sqrt(static_cast<float>(shape.cols));
+    std::normal_distribution<float> normal(0, f8 ? 0x1p-5f : deviation);
+    const int64_t bytes = shape.rows * shape.pitch * ElementBytes(case_.weights);
+    auto stored = std::make_unique<gpu::Vector[]>(size_t(bytes / 16));
     for (int64_t row = 0; row < shape.rows; ++row) {
       for (int col = 0; col < shape.cols; ++col) {
-        StoreAs(ASHLAR_BF16, stored.get(), row * shape.pitch + col, normal(random_));
+        StoreAs(case_.weights, stored.get(), row * shape.pitch + col, normal(random_));
       }
     }
     weights_.push_back(std::move(stored));
@@ -151,20 +162,27 @@ class Layers {
   }
 
   void Fill(LayerPlaces& places) {
-    for (int i = 0; i < kLayerProducts; ++i) places.weight[i] = Weights(params_.product[i]);
+    for (int i = 0; i < kLayerProducts; ++i) {
+      const ProductShape& shape = params_.product[i];
+      const float unit = 32 / std::sqrt(static_cast<float>(shape.cols));
+      places.weight[i] = Weights(shape);
+      if (case_.weights != ASHLAR_F8_E4M3) continue;
+      places.scale[i] = Floats(shape.rows, 0.5f * unit, 2 * unit);
+    }
     for (const float*& norm : places.norm) norm = Floats(case_.hidden, 0.2f, 2);
     if (!case_.bias) return;
     places.bias[0] = Floats(case_.qkv, -2, 2);
     places.bias[1] = Floats(case_.hidden, -2, 2);
   }
 
+  template <class W>
   void Run() {
     const ProductsLayout layout = LayOutProducts(params_, case_.blocks, case_.room);
     ASSERT_GE(layout.stages, kLeastStages);
     ASSERT_LE(layout.all, case_.room);
     results_.assign(size_t(case_.layers * kLayerProducts), {});
     const auto body = [&] {
-      LayerProducts products(params_, layout, gpu::SharedMemory());
+      LayerProducts<W> products(params_, layout, gpu::SharedMemory());
       products.Start();
       gpu::WaitForPrevious();
       const Rounds rounds(params_.words);
@@ -235,9 +253,11 @@ class Layers {
   std::vector<double> RowOf(int layer, int product, int row) const {
     const ProductShape& shape = params_.product[product];
     const LayerPlaces& places = params_.layer[layer];
+    const double scale = places.scale[product] == nullptr ? 1 : places.scale[product][row];
     std::vector<double> values;
     for (int col = 0; col < shape.cols; ++col) {
-      values.push_back(LoadAs(ASHLAR_BF16, places.weight[product], row * shape.pitch + col));
+      const int64_t at = row * shape.pitch + col;
+      values.push_back(scale * LoadAs(case_.weights, places.weight[product], at));
     }
     return values;
   }
@@ -278,6 +298,7 @@ LayersParams ParamsOf(int hidden, int qkv, int heads, int intermediate, int toke
   LayersParams p{};
   p.layers = 1;
   p.tokens = tokens;
+  p.weights = ASHLAR_BF16;
   p.product[kQkv] = {qkv, hidden, hidden};
   p.product[kOutput] = {hidden, heads, heads};
   p.product[kGateUp] = {2 * intermediate, hidden, hidden};
@@ -295,6 +316,41 @@ TEST(LayerProducts, AreRightForEveryTokenCount) {
             .tokens = tokens,
             .blocks = 4,
             .bias = tokens % 2 == 0})
+        .CheckAll();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// One and two slices of a pass, passes after it, columns that end within a slice, and padding.
+TEST(LayerProducts, AreRightOfFloat8) {
+  for (int tokens = 1; tokens <= kMostLayerTokens; ++tokens) {
+    Layers({.hidden = std::vector{192, 2112, 5184, 9536}[size_t(tokens - 1)],
+            .qkv = 80,
+            .heads = tokens == 1 ? 2880 : 128,
+            .intermediate = 144,
+            .layers = tokens == 1 ? 2 : 1,
+            .tokens = tokens,
+            .blocks = 8,
+            .bias = tokens % 2 == 0,
+            .pad = tokens % 2 * 64,
+            .weights = ASHLAR_F8_E4M3})
+        .CheckAll();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Far from what float16, in which it is multiplied, can hold; all zeros.
+TEST(LayerProducts, AreRightOfFloat8WhateverXIs) {
+  for (float width : {1e12f, 1e-12f, 0.0f}) {
+    Layers({.hidden = 320,
+            .qkv = 80,
+            .heads = 192,
+            .intermediate = 144,
+            .layers = 2,
+            .tokens = 3,
+            .blocks = 4,
+            .weights = ASHLAR_F8_E4M3,
+            .width = width})
         .CheckAll();
     if (HasFatalFailure()) return;
   }
