@@ -22,7 +22,7 @@ inline constexpr int kLeastStages = 4;                        // as many are mul
 template <class W>
 inline constexpr int kSliceValues = kSliceBytes / int{sizeof(W)};
 inline constexpr int kPassValues = 512;  // whose x a wave keeps in registers at a time
-inline constexpr int kNormValues = 128;  // of which it brings the norm's weights at once
+inline constexpr int kNormValues = 128;  // whose norm's weights lie in shared memory, in two turns
 template <class W>
 inline constexpr int kPassSlices = kPassValues / kSliceValues<W>;
 

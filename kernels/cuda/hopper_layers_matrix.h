@@ -39,7 +39,7 @@ GPU_DEVICE void MultiplyStored(float (&sum)[4], const gpu::Vector& rows, const u
     MultiplyFolded<T>(sum, rows, x[0]);
   } else {
 #pragma unroll
-    for (int part = 0; part < 2; ++part) {
+    for (int part = 0; part < kFoldedParts<W>; ++part) {
       gpu::Vector wide;
       gpu_kernels::Widen(rows.word[2 * part], wide.word[0], wide.word[1]);
       gpu_kernels::Widen(rows.word[2 * part + 1], wide.word[2], wide.word[3]);

@@ -95,7 +95,7 @@ class LayerProducts {
   static constexpr int kParts = kFoldedParts<W>;     // of x, to a vector
   static constexpr int kXs = kVectors * kParts, kPass = kPassSlices<W>;
   static constexpr int kNormXs = kNormValues / 32;          // that are normed at a time
-  static constexpr int kNorms = kPassValues / kNormValues;  // of a lane
+  static constexpr int kNorms = kPassValues / kNormValues;  // vectors of a lane
 
   struct alignas(8) Pair {
     float low, high;
@@ -246,6 +246,9 @@ class LayerProducts {
     }
   }
 
+  // Between the last reading of a place and the next writing there is a SyncWave, from one call of
+  // TakeNorm to the next too.
+  //
   // The norm's weights of kNormXs parts of x, which a wave has brought side by side, and this
   // lane's words of them; two such places in turn.
   GPU_DEVICE void PutNorms(int i) {

@@ -9,7 +9,6 @@
 
 #include "gpu/activation.h"
 #include "gpu/number.h"
-#include "hopper_layers_matrix.h"
 #include "hopper_layers_ring.h"
 
 namespace ashlar::hopper {

@@ -24,7 +24,7 @@ struct ProductShape {
 // What differs from layer to layer.
 struct LayerPlaces {
   const void* weight[kLayerProducts];  // gates before ups
-  const float* scale[kLayerProducts];  // f32 [rows], what float8 rows are multiplied by, or NULL
+  const float* scale[kLayerProducts];  // f32 [rows], what float8 rows are multiplied by; NULL of bfloat16
   const float* norm[2];                // f32 [hidden], ahead of kQkv and of kGateUp
   const float* bias[2];                // f32 [rows] of kQkv and of kOutput, or NULL
   const float *q_norm, *k_norm;        // f32 [head_dim], or NULL

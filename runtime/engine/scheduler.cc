@@ -30,7 +30,7 @@ bool Scheduler::CanEverFit(const Sequence& sequence) const {
   return true;
 }
 
-bool Scheduler::TakesMore() const {
+bool Scheduler::MayWait() const {
   return waiting_.empty() && !admission_blocked_ && running() < limits_.sequences &&
          std::ranges::all_of(running_, [](const auto& one) { return one->remaining() <= 1; });
 }

@@ -52,7 +52,7 @@ class Scheduler {
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t waiting_tokens() const { return waiting_tokens_; }
   // Whether the next step may wait for another to come: none is there yet, and all that run answer.
-  bool TakesMore() const;
+  bool MayWait() const;
   // When the one that has waited longest to run at all came; empty when none waits so.
   std::optional<std::chrono::steady_clock::time_point> oldest_arrival() const;
   int64_t preemptions() const { return preemptions_; }

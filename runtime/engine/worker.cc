@@ -245,7 +245,7 @@ Status Worker::Await(Started& step, bool shows) {
 }
 
 std::chrono::duration<double> Worker::Spare() {
-  if (under_way_.empty() || !device_.has_marks() || !scheduler_->TakesMore()) return {};
+  if (under_way_.empty() || !device_.has_marks() || !scheduler_->MayWait()) return {};
   const Started& step = under_way_.back();
   const std::chrono::duration<double> ran =
       std::chrono::steady_clock::now() - std::max(step.begun, last_end_);

@@ -32,7 +32,7 @@ class Worker {
   bool idle() const { return scheduler_->idle() && under_way_.empty(); }
   // Steps of all sizes have run; while idle, Step runs one that has not.
   bool warm() const { return runner_->cold() == 0; }
-  // How long Step may wait for requests that could be in the next step, since the one under way
+  // How long Step may wait for a request that could be in the next step, since the one under way
   // keeps the device busy. Whoever is told so waits.
   std::chrono::duration<double> Spare();
   int64_t waiting() const { return scheduler_->waiting(); }

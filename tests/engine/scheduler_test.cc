@@ -40,31 +40,31 @@ void RemoveAll(Scheduler& scheduler) {
   while (Sequence* sequence = scheduler.oldest()) scheduler.Remove(sequence);
 }
 
-TEST(Scheduler, TakesMoreWhileAllAnswerAndThereIsRoom) {
+TEST(Scheduler, MayWaitWhileAllAnswerThereIsRoomAndNoneHasCome) {
   PrefixCache cache({{16, 16, 0, 100}}, {});
   Scheduler scheduler(cache, {2, 32, 2, 512});
-  EXPECT_TRUE(scheduler.TakesMore());
+  EXPECT_TRUE(scheduler.MayWait());
   scheduler.Add(MakeSequence(1, 40));
-  EXPECT_FALSE(scheduler.TakesMore());  // it need not wait for others
+  EXPECT_FALSE(scheduler.MayWait());  // it need not wait for others
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_FALSE(scheduler.TakesMore());  // its prompt goes on
+  EXPECT_FALSE(scheduler.MayWait());  // its prompt goes on
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_TRUE(scheduler.TakesMore());
+  EXPECT_TRUE(scheduler.MayWait());
   scheduler.Add(MakeSequence(2, 8));
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_FALSE(scheduler.TakesMore());  // no more than two run
+  EXPECT_FALSE(scheduler.MayWait());  // no more than two run
   RemoveAll(scheduler);
 }
 
-TEST(Scheduler, TakesNoMoreWhileBlocksAreShort) {
+TEST(Scheduler, WaitsForNoneWhileBlocksAreShort) {
   PrefixCache cache({{16, 16, 0, 4}}, {});
   Scheduler scheduler(cache, {4, 64, 4, 512});
   scheduler.Add(MakeSequence(1, 30, 2));
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_TRUE(scheduler.TakesMore());
+  EXPECT_TRUE(scheduler.MayWait());
   scheduler.Add(MakeSequence(2, 30, 2));
   for (const Slice& slice : scheduler.Schedule()) Compute(cache, slice);
-  EXPECT_FALSE(scheduler.TakesMore());
+  EXPECT_FALSE(scheduler.MayWait());
   RemoveAll(scheduler);
 }
 

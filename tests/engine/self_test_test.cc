@@ -216,7 +216,7 @@ TEST(Island, AStepWaitsBesideOneUnderWay) {
   ASSERT_TRUE(worker->Step().ok());
   EXPECT_LT(worker->Spare().count(), 0.8 * spare);
   accept(2);
-  EXPECT_EQ(worker->Spare().count(), 0);  // no more could run
+  EXPECT_EQ(worker->Spare().count(), 0);  // one has come
   worker->EndAll(FinishReason::kCancelled, "");
 }
 

@@ -145,6 +145,11 @@ LayersProblem MakeLayersProblem(const Context& c) {
   }
   if (p.misfit == kWeight) p.layers.back().weight[kDown].desc.fp8 ^= 1;
   p.x = Rounded(ASHLAR_BF16, random.Normals(p.tokens() * p.hidden));
+  if (p.float8_weights && random.Chance(0.3)) {  // far from float16, in which it is multiplied
+    for (size_t i = 0; i < p.x.size(); ++i) {
+      p.x[i] *= static_cast<int64_t>(i) / p.hidden % 2 == 0 ? 0x1p40f : 0x1p-100f;
+    }
+  }
   const char* misfits[] = {"", " tokens", " weight", " scale"};
   p.text = "layers " + std::to_string(layers) + " hidden " + std::to_string(p.hidden) + " wide " +
            std::to_string(p.wide) + " head " + std::to_string(head_dim) + " kv_heads " +
