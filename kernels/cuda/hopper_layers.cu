@@ -55,7 +55,7 @@ class HopperLayers final : public FusedLayers {
 
  private:
   const hopper::LayersLaunch& LaunchOf(const LayersParams& p) const {
-    return p.tokens == 1 ? one_ : several_;
+    return p.tokens > 1 ? several_ : one_;  // as WithKernels
   }
 
   // Than the layers' ops, as measured on an H200 (docs/benchmarks.md): memory brings no weights
@@ -68,9 +68,11 @@ class HopperLayers final : public FusedLayers {
     constexpr int64_t kMostKeys = 16384, kLargeLayer = int64_t{100} << 20;
     if (p.tokens == 1) return true;
     if (int64_t{p.tokens} * p.attention.max_context > kMostKeys) return false;
+    if (p.tokens == 2) return true;
+    if (p.weights != ASHLAR_BF16) return false;
     int64_t bytes = 0;
     for (const ProductShape& shape : p.product) bytes += shape.rows * shape.pitch * 2;
-    return p.tokens == 2 || (p.weights == ASHLAR_BF16 && bytes >= kLargeLayer);
+    return bytes >= kLargeLayer;
 #endif
   }
 

@@ -501,10 +501,10 @@ class ModelStep {
 void Steps(const Side& side) {
   const Rates rates = MeasureRates(side);
   const Model small{"0.6B bf16", 28, 1024, 3072, 151936, 16, 8};
-  const Model small8{"0.6B fp8", 28, 1024, 3072, 151936, 16, 8, true};
+  const Model small_fp8{"0.6B fp8", 28, 1024, 3072, 151936, 16, 8, true};
   const Model large{"8B bf16", 32, 4096, 14336, 128256, 32, 8};
-  const Model fp8{"8B fp8", 32, 4096, 14336, 128256, 32, 8, true};
-  for (const Model& model : {small, small8, large, fp8}) {
+  const Model large_fp8{"8B fp8", 32, 4096, 14336, 128256, 32, 8, true};
+  for (const Model& model : {small, small_fp8, large, large_fp8}) {
     if (step_sequences > 0) {
       ModelStep(side, model, step_sequences, 1, step_context).Print(rates);
       continue;

@@ -147,7 +147,8 @@ class Layers {
   }
 
   void Shape(int product, int rows, int cols) {
-    const int pitch = (cols + 63) / 64 * 64 + case_.pad;
+    const int whole = 64 / ElementBytes(case_.weights);
+    const int pitch = (cols + whole - 1) / whole * whole + case_.pad;
     params_.product[product] = {rows, cols, pitch};
   }
 
